@@ -1,13 +1,14 @@
-//! Files of the command line: backups, saved plans, contexts, lists of what is disabled. The first byte chooses
-//! what reads the rest.
+//! Files of the command line: backups, saved plans, contexts, lists of what is disabled, archives of containers. The
+//! first byte chooses what reads the rest.
 #![no_main]
 
 use jaco_cli::decoders;
 use libfuzzer_sys::fuzz_target;
 
-const DECODERS: [fn(&[u8]); 2] = [
+const DECODERS: [fn(&[u8]); 3] = [
     decoders::backup,
     decoders::text,
+    decoders::archive,
 ];
 
 fuzz_target!(|data: &[u8]| {

@@ -22,7 +22,7 @@ pub mod suite;
 pub mod timed;
 
 pub use self::core::{AgentCore, Effect, Event};
-pub use engine::{ContainerEngine, Owner, RegistryCredentials, exec};
+pub use engine::{ContainerEngine, Owner, RegistryCredentials, exec, transfer};
 pub use fake::{FakeEngine, FakeHost};
 pub use files::{FileDirs, Unseal};
 pub use leader_contact::{CONTACT_LAPSE, LeaderContact, StateAge};

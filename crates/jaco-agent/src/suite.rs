@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use futures::StreamExt;
+use futures::{StreamExt, TryStreamExt};
 use jaco_types::{
     DeploymentName, Exit, InstanceId, Ipv4Prefix, NetworkId, NetworkName, NetworkReach,
     NetworkScope, Ordinal, RegistryName, RegistryUsername, ReplicaId, ServiceKey, ServiceName,
@@ -23,6 +23,7 @@ use crate::engine::RegistryCredentials;
 use crate::engine::exec::{
     ExecInput, ExecInputs, ExecOutput, ExecOutputs, ExecRequest, Stdin, TerminalSize,
 };
+use crate::engine::transfer::PathKind;
 use crate::engine::{
     AttachedNetwork, ContainerEngine, ContainerRequest, ContainerStatus, EngineError, EngineEvent,
     EventStream, Follow, Health, KeptNetworks, LogQuery, MountedFiles, ObservedContainer,
@@ -445,6 +446,64 @@ pub async fn command_requires_a_running_container(fixture: &Fixture) {
     let refused = fixture.engine.exec(&seen.container, &request, nothing).await.err();
     let Some(EngineError::Refused { reason }) = refused else { panic!("{refused:?}") };
     assert!(reason.contains("not running"), "{reason}");
+    fixture.clear(&seen).await;
+}
+
+/// A tar archive of one file in a folder.
+fn archive(folder: &str, name: &str, content: &str) -> Vec<u8> {
+    let entry = |path: &str, kind: u8, content: &str| {
+        let mut header = vec![0_u8; 512];
+        header[..path.len()].copy_from_slice(path.as_bytes());
+        header[100..107].copy_from_slice(b"0000755");
+        header[124..135].copy_from_slice(format!("{:011o}", content.len()).as_bytes());
+        header[156] = kind;
+        header[257..265].copy_from_slice(b"ustar\x0000");
+        header[148..156].fill(b' ');
+        let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
+        header[148..155].copy_from_slice(format!("{sum:06o}\0").as_bytes());
+        header.extend_from_slice(content.as_bytes());
+        header.resize(header.len().next_multiple_of(512), 0);
+        header
+    };
+    let folder_entry = entry(&format!("{folder}/"), b'5', "");
+    [folder_entry, entry(&format!("{folder}/{name}"), b'0', content), vec![0; 1024]].concat()
+}
+
+/// R-CLI-6: an archive is unpacked in a folder of the container and read back from there, with nothing in the image but its
+/// one program; what is not there is told apart from what cannot be done, and a broken archive is no success.
+pub async fn files_are_copied_as_archives(fixture: &Fixture) {
+    let seen = fixture.start(&fixture.request(SERVES)).await;
+    let (engine, container) = (&fixture.engine, &seen.container);
+    // More than one piece.
+    let content = "a line of notes\n".repeat(20_000);
+    let whole = archive("notes", "today", &content);
+    let pieces = |pieces: Vec<std::io::Result<Vec<u8>>>| futures::stream::iter(pieces).boxed();
+    let sent = whole.chunks(10_000).map(|piece| Ok(piece.to_vec())).collect();
+    engine.write_archive(container, "/", pieces(sent)).await.expect("it is unpacked");
+    let stat = engine.stat(container, "/notes").await.expect("it answers").expect("it is there");
+    assert_eq!((stat.kind, stat.path.as_str()), (PathKind::Folder, "/notes"));
+    let back = engine.read_archive(container, "/notes").await.expect("it is there");
+    let back: Vec<Vec<u8>> = back.try_collect().await.expect("all of it");
+    let back = back.concat();
+    let holds = |wanted: &[u8]| back.windows(wanted.len()).any(|window| window == wanted);
+    assert!(back.starts_with(b"notes/") && holds(content.as_bytes()), "{} bytes", back.len());
+
+    assert_eq!(engine.stat(container, "/absent").await, Ok(None));
+    assert!(engine.read_archive(container, "/absent").await.is_err());
+    let absent = engine.write_archive(container, "/absent", pieces(vec![Ok(whole.clone())])).await;
+    assert!(matches!(absent, Err(EngineError::Refused { .. })), "{absent:?}");
+    let gone = std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
+    let broken = vec![Ok(whole[..2000].to_vec()), Err(gone)];
+    assert!(engine.write_archive(container, "/", pieces(broken)).await.is_err());
+    fixture.clear(&seen).await;
+}
+
+/// R-CLI-6: a port where nothing listens is refused with a reason.
+pub async fn closed_ports_are_refused(fixture: &Fixture) {
+    let seen = fixture.start(&fixture.request(SERVES)).await;
+    let refused = fixture.engine.connect(&seen.container, 1).await.err();
+    let Some(EngineError::Refused { reason }) = refused else { panic!("{refused:?}") };
+    assert!(reason.contains('1'), "{reason}");
     fixture.clear(&seen).await;
 }
 

@@ -8,6 +8,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::histogram::Histogram;
 
 use crate::engine::exec::{ExecInputs, ExecOutputs, ExecRequest};
+use crate::engine::transfer::{Archive, ArchiveInput, BoxConnection, PathStat};
 use crate::engine::{
     CollectedVolume, ContainerEngine, ContainerId, ContainerRequest, Counters, EngineError,
     EngineVersion, EventStream, KeptNetworks, LogLines, LogQuery, ObservedContainer, ObservedImage,
@@ -44,11 +45,15 @@ pub enum Operation {
     Logs,
     /// A command is run.
     Exec,
+    /// Files are looked at, read or written.
+    Copy,
+    /// A port is connected to.
+    Connect,
 }
 
 impl Operation {
     /// Every one of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::Version,
         Self::List,
         Self::Pull,
@@ -61,6 +66,8 @@ impl Operation {
         Self::Stats,
         Self::Logs,
         Self::Exec,
+        Self::Copy,
+        Self::Connect,
     ];
 
     /// As metrics name it.
@@ -79,6 +86,8 @@ impl Operation {
             Self::Stats => "stats",
             Self::Logs => "logs",
             Self::Exec => "exec",
+            Self::Copy => "copy",
+            Self::Connect => "connect",
         }
     }
 }
@@ -217,5 +226,39 @@ impl ContainerEngine for TimedEngine {
         inputs: ExecInputs,
     ) -> Result<ExecOutputs, EngineError> {
         self.tally.time(Operation::Exec, self.engine.exec(container, request, inputs)).await
+    }
+
+    async fn stat(
+        &self,
+        container: &ContainerId,
+        path: &str,
+    ) -> Result<Option<PathStat>, EngineError> {
+        self.tally.time(Operation::Copy, self.engine.stat(container, path)).await
+    }
+
+    async fn read_archive(
+        &self,
+        container: &ContainerId,
+        path: &str,
+    ) -> Result<Archive, EngineError> {
+        self.tally.time(Operation::Copy, self.engine.read_archive(container, path)).await
+    }
+
+    async fn write_archive(
+        &self,
+        container: &ContainerId,
+        folder: &str,
+        archive: ArchiveInput,
+    ) -> Result<(), EngineError> {
+        let written = self.engine.write_archive(container, folder, archive);
+        self.tally.time(Operation::Copy, written).await
+    }
+
+    async fn connect(
+        &self,
+        container: &ContainerId,
+        port: u16,
+    ) -> Result<BoxConnection, EngineError> {
+        self.tally.time(Operation::Connect, self.engine.connect(container, port)).await
     }
 }

@@ -181,6 +181,21 @@ impl Client {
         }
     }
 
+    /// A channel that nothing else uses, to the first node that can be connected to, and the endpoint of that node.
+    pub(crate) async fn own_channel(&self) -> Result<(String, Channel), ClientError> {
+        let mut unreachable = None;
+        for index in self.order() {
+            match self.nodes[index].open().await {
+                Ok(channel) => {
+                    self.preferred.store(index, Ordering::Relaxed);
+                    return Ok((self.nodes[index].endpoint.to_string(), channel));
+                }
+                Err(error) => unreachable = Some(error),
+            }
+        }
+        Err(unreachable.expect("a target has at least one endpoint"))
+    }
+
     pub(crate) fn node(&self, index: usize) -> &Node {
         &self.nodes[index]
     }
@@ -226,11 +241,14 @@ impl Node {
         if let Some(open) = channel.as_ref() {
             return Ok(open.clone());
         }
-        let opened = connect(&self.endpoint).await.map_err(|source| ClientError::NoConnection {
+        Ok(channel.insert(self.open().await?).clone())
+    }
+
+    async fn open(&self) -> Result<Channel, ClientError> {
+        connect(&self.endpoint).await.map_err(|source| ClientError::NoConnection {
             endpoint: self.endpoint.to_string(),
             source,
-        })?;
-        Ok(channel.insert(opened).clone())
+        })
     }
 
     /// Drops the channel, so that the next call opens a new one.

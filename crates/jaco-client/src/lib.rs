@@ -6,9 +6,11 @@
 mod call;
 mod client;
 mod connect;
+mod copy;
 pub mod error;
 mod events;
 mod exec;
+mod forward;
 mod members;
 mod methods;
 mod request_id;
@@ -21,9 +23,11 @@ mod stream;
 mod target;
 
 pub use client::{Client, Staleness};
+pub use copy::{Copy, CopyInputs};
 pub use error::{ClientError, ConnectError};
 pub use events::Events;
 pub use exec::{Exec, ExecInputs, Taken};
+pub use forward::{Forward, ForwardInputs};
 pub use request_id::fresh_request_id;
 pub use retry::{Backoff, Patience};
 pub use routing::Routes;

@@ -23,6 +23,7 @@ use jaco_agent::engine::{
     VolumeGc,
 };
 use jaco_agent::exec::{ExecInputs, ExecOutputs, ExecRequest};
+use jaco_agent::transfer::{Archive, ArchiveInput, BoxConnection, PathStat};
 use jaco_compose::model::ContainerSpec;
 use jaco_store::{Clock, SystemClock};
 use jaco_types::DeploymentName;
@@ -34,7 +35,7 @@ use crate::error::{
 };
 use crate::network::Networks;
 use crate::spec::{self, Check, Needs, SpecError};
-use crate::{auth, convert, exec, image, logs, names, pre_stop, pull, volume};
+use crate::{archive, auth, connect, convert, exec, image, logs, names, pre_stop, pull, volume};
 
 /// Time limit of a request. A machine that starts dozens of containers is slow, not down.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(120);
@@ -549,6 +550,41 @@ impl ContainerEngine for DockerEngine {
         inputs: ExecInputs,
     ) -> Result<ExecOutputs, EngineError> {
         exec::run(self.docker().await?.clone(), container, request, inputs).await
+    }
+
+    async fn stat(
+        &self,
+        container: &ContainerId,
+        path: &str,
+    ) -> Result<Option<PathStat>, EngineError> {
+        archive::stat(self.docker().await?, container, path).await
+    }
+
+    async fn read_archive(
+        &self,
+        container: &ContainerId,
+        path: &str,
+    ) -> Result<Archive, EngineError> {
+        let docker = self.docker().await?.clone().with_timeout(LONG_TIMEOUT);
+        archive::read(docker, container, path).await
+    }
+
+    async fn write_archive(
+        &self,
+        container: &ContainerId,
+        folder: &str,
+        archive: ArchiveInput,
+    ) -> Result<(), EngineError> {
+        let docker = self.docker().await?.clone().with_timeout(LONG_TIMEOUT);
+        archive::write(docker, container, folder, archive).await
+    }
+
+    async fn connect(
+        &self,
+        container: &ContainerId,
+        port: u16,
+    ) -> Result<BoxConnection, EngineError> {
+        connect::connect(self.docker().await?, container, port).await
     }
 }
 

@@ -3,7 +3,9 @@
 //! [`spec::body`] converts specs and is pure; [`DockerEngine`] sends requests. Every object it
 //! creates has the owner's labels, and it touches nothing else.
 
+mod archive;
 mod auth;
+mod connect;
 mod convert;
 mod engine;
 mod error;

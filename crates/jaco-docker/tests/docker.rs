@@ -17,6 +17,7 @@ use jaco_agent::engine::{
 };
 use jaco_agent::exec::{ExecInput, ExecOutput, ExecRequest, Stdin};
 use jaco_agent::suite::{self, Fixture};
+use jaco_agent::transfer::PathKind;
 use jaco_docker::{DockerEngine, DockerOptions};
 use jaco_types::{ClusterId, InstanceId, NetworkReach, NodeId};
 
@@ -130,6 +131,8 @@ contract! {
     command_input_and_output_arrive
     command_has_a_terminal
     command_requires_a_running_container
+    files_are_copied_as_archives
+    closed_ports_are_refused
     owners_are_isolated
     networks_of_the_cluster_have_their_addresses
     concurrent_starts_do_not_interfere
@@ -535,6 +538,33 @@ async fn an_abandoned_command_loses_its_input() {
         };
         tokio::time::timeout(Duration::from_secs(20), gone).await.expect("it ends");
         fixture.engine.stop(&seen.container).await.unwrap();
+    })
+    .await;
+}
+
+/// R-CLI-6: links are followed to what they lead to, wherever in the container that is.
+#[tokio::test]
+async fn links_in_a_container_are_followed() {
+    with_fixture("links_in_a_container_are_followed", async |fixture| {
+        let seen = fixture.engine.ensure_running(&fixture.request(SERVES)).await.unwrap();
+        let folder = std::env::temp_dir().join(format!("jaco-links-{}", std::process::id()));
+        std::fs::create_dir_all(folder.join("srv/www")).unwrap();
+        std::fs::write(folder.join("srv/www/index"), "hello").unwrap();
+        let links =
+            [("www", "srv/www"), ("srv/abs", "/www"), ("index", "srv/abs/index"), ("loop", "loop")];
+        for (at, to) in links {
+            std::os::unix::fs::symlink(to, folder.join(at)).unwrap();
+        }
+        docker(&["cp", &format!("{}/.", folder.display()), &format!("{}:/", seen.container)]);
+        std::fs::remove_dir_all(&folder).unwrap();
+        let stat = async |path: &str| fixture.engine.stat(&seen.container, path).await;
+        let found = stat("/www").await.unwrap().unwrap();
+        assert_eq!((found.kind, found.path.as_str()), (PathKind::Folder, "/srv/www"));
+        let found = stat("/srv/abs/").await.unwrap().unwrap();
+        assert_eq!(found.kind, PathKind::Folder);
+        let found = stat("/index").await.unwrap().unwrap();
+        assert_eq!((found.kind, found.bytes), (PathKind::File, 5));
+        assert!(stat("/loop").await.is_err());
     })
     .await;
 }

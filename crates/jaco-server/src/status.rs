@@ -125,6 +125,7 @@ fn grpc_code(code: ErrorCode) -> Code {
         | ErrorCode::ContentNotFound
         | ErrorCode::NetworkNotFound
         | ErrorCode::CertificateNotFound
+        | ErrorCode::PathNotFound
         | ErrorCode::NodeNotFound => Code::NotFound,
         ErrorCode::TokenExists | ErrorCode::NetworkExists | ErrorCode::NodeAlreadyMember => {
             Code::AlreadyExists
@@ -146,6 +147,7 @@ fn grpc_code(code: ErrorCode) -> Code {
         | ErrorCode::ContentInUse
         | ErrorCode::NetworkInUse
         | ErrorCode::PolicyRefused
+        | ErrorCode::PortUnreachable
         | ErrorCode::MembersOutdated
         | ErrorCode::RotationHeld
         | ErrorCode::RouteConflict

@@ -147,6 +147,10 @@ error_codes! {
     ReplicaNotFound => "replica_not_found", Rejected;
     /// The replica has no container that runs.
     ReplicaNotRunning => "replica_not_running", Rejected;
+    /// There is nothing at this path of the container.
+    PathNotFound => "path_not_found", Rejected;
+    /// Nothing answers at this port of the container.
+    PortUnreachable => "port_unreachable", Rejected;
     /// There is no node of this name.
     NodeNotFound => "node_not_found", Rejected;
     /// A node of this name is a member already.

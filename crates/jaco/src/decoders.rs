@@ -32,6 +32,16 @@ fn read_backup(file: File) {
     drop(backup.secret(jaco_types::ContentId([7; 32])));
 }
 
+/// A tar archive of a container: every entry and its content is read.
+pub fn archive(bytes: &[u8]) {
+    let mut reader = crate::archive::Reader::new(bytes);
+    while let Ok(Some(_)) = reader.next() {
+        if std::io::copy(&mut reader, &mut std::io::sink()).is_err() {
+            return;
+        }
+    }
+}
+
 /// A saved plan, the contexts, and a list of what is disabled.
 pub fn text(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
@@ -63,7 +73,11 @@ mod tests {
         let of = |name, decode, seeds| Decoder { name, decode, seeds };
         withstand(
             "decoders::tests::mutated_files_are_read_or_refused",
-            &[of("cli-backup", backup as fn(&[u8]), backups), of("cli-text", text, texts)],
+            &[
+                of("cli-backup", backup as fn(&[u8]), backups),
+                of("cli-text", text, texts),
+                of("cli-archive", archive, vec![crate::archive::tests::sample()]),
+            ],
         );
     }
 }

@@ -11,6 +11,7 @@ mod commands;
 pub mod decoders;
 pub mod deploy;
 
+mod archive;
 mod backup;
 pub mod dev;
 mod manifest;

@@ -35,3 +35,4 @@ mod routing;
 mod scenario;
 mod stopping;
 mod terminations;
+mod transfers;

@@ -9,6 +9,7 @@ mod error;
 pub mod exec;
 mod image;
 mod log;
+pub mod transfer;
 mod volume;
 
 use async_trait::async_trait;
@@ -16,6 +17,7 @@ use futures::stream::BoxStream;
 use jaco_types::InstanceId;
 
 use self::exec::{ExecInputs, ExecOutputs, ExecRequest};
+use self::transfer::{Archive, ArchiveInput, BoxConnection, PathStat};
 
 pub use self::container::{
     ContainerId, ContainerRequest, ContainerStatus, FileBind, Health, KeptNetworks, MountedFiles,
@@ -182,4 +184,49 @@ pub trait ContainerEngine: Send + Sync + 'static {
         request: &ExecRequest,
         inputs: ExecInputs,
     ) -> Result<ExecOutputs, EngineError>;
+
+    /// What is at a path of the container; `None` if there is nothing. Links are followed.
+    ///
+    /// # Errors
+    /// If the container is gone, a link leads nowhere, or the engine is unreachable.
+    async fn stat(
+        &self,
+        container: &ContainerId,
+        path: &str,
+    ) -> Result<Option<PathStat>, EngineError>;
+
+    /// What is at a path of the container as a tar archive, whose root has the last name of the path. Nothing in the
+    /// container is run for it.
+    ///
+    /// # Errors
+    /// If there is nothing at the path, or the engine is unreachable.
+    async fn read_archive(
+        &self,
+        container: &ContainerId,
+        path: &str,
+    ) -> Result<Archive, EngineError>;
+
+    /// Unpacks a tar archive in a folder of the container. Files are replaced; a file never replaces a folder, nor a
+    /// folder a file.
+    ///
+    /// # Errors
+    /// If there is no such folder, the archive is damaged or incomplete, or the engine is unreachable. What was unpacked
+    /// before stays.
+    async fn write_archive(
+        &self,
+        container: &ContainerId,
+        folder: &str,
+        archive: ArchiveInput,
+    ) -> Result<(), EngineError>;
+
+    /// Connects to a TCP port of the container, from this node: at the container's address, so that the port need not be
+    /// published.
+    ///
+    /// # Errors
+    /// If the container has no network or nothing listens there.
+    async fn connect(
+        &self,
+        container: &ContainerId,
+        port: u16,
+    ) -> Result<BoxConnection, EngineError>;
 }

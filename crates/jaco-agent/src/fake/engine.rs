@@ -13,7 +13,7 @@ use jaco_types::Timestamp;
 use tokio::sync::watch;
 
 use super::host::{FakeHost, Shown};
-use super::{exec, record};
+use super::{exec, record, transfer};
 use crate::engine::RegistryCredentials;
 use crate::engine::{
     CollectedVolume, ContainerEngine, ContainerId, ContainerRequest, Counters, EngineError,
@@ -23,6 +23,7 @@ use crate::engine::{
 };
 
 use crate::engine::exec::{ExecInputs, ExecOutputs, ExecRequest};
+use crate::engine::transfer::{Archive, ArchiveInput, BoxConnection, PathStat};
 
 /// How often a pull tells its progress.
 const PULL_STEPS: u64 = 10;
@@ -43,6 +44,7 @@ struct Shared {
     file: Option<PathBuf>,
     clock: SystemClock,
     changed: watch::Sender<u64>,
+    files: transfer::Files,
 }
 
 impl FakeEngine {
@@ -65,7 +67,13 @@ impl FakeEngine {
     fn with_file(host: FakeHost, file: Option<PathBuf>) -> Self {
         let (changed, _) = watch::channel(0);
         Self {
-            shared: Arc::new(Shared { host: Mutex::new(host), file, clock: SystemClock, changed }),
+            shared: Arc::new(Shared {
+                host: Mutex::new(host),
+                file,
+                clock: SystemClock,
+                changed,
+                files: transfer::Files::default(),
+            }),
         }
     }
 
@@ -235,15 +243,45 @@ impl ContainerEngine for FakeEngine {
         request: &ExecRequest,
         inputs: ExecInputs,
     ) -> Result<ExecOutputs, EngineError> {
-        let runs = self.look(|host, now| {
-            host.answer()?;
-            Ok(host.containers.get(container).is_some_and(|seen| seen.ended(now).is_none()))
-        })?;
-        if !runs {
-            let reason = format!("container {container} is not running");
-            return Err(EngineError::Refused { reason });
-        }
+        self.check_runs(container)?;
         Ok(exec::run(request, inputs))
+    }
+
+    async fn stat(
+        &self,
+        container: &ContainerId,
+        path: &str,
+    ) -> Result<Option<PathStat>, EngineError> {
+        self.check_runs(container)?;
+        Ok(self.shared.files.stat(container, path))
+    }
+
+    async fn read_archive(
+        &self,
+        container: &ContainerId,
+        path: &str,
+    ) -> Result<Archive, EngineError> {
+        self.check_runs(container)?;
+        self.shared.files.read(container, path)
+    }
+
+    async fn write_archive(
+        &self,
+        container: &ContainerId,
+        folder: &str,
+        archive: ArchiveInput,
+    ) -> Result<(), EngineError> {
+        self.check_runs(container)?;
+        self.shared.files.write(container, folder, archive).await
+    }
+
+    async fn connect(
+        &self,
+        container: &ContainerId,
+        port: u16,
+    ) -> Result<BoxConnection, EngineError> {
+        self.check_runs(container)?;
+        transfer::connect(port)
     }
 }
 
@@ -260,6 +298,17 @@ enum Complete {
 }
 
 impl FakeEngine {
+    fn check_runs(&self, container: &ContainerId) -> Result<(), EngineError> {
+        let runs = self.look(|host, now| {
+            host.answer()?;
+            Ok(host.containers.get(container).is_some_and(|seen| seen.ended(now).is_none()))
+        })?;
+        if runs {
+            return Ok(());
+        }
+        Err(EngineError::Refused { reason: format!("container {container} is not running") })
+    }
+
     fn read_log(&self, container: &ContainerId) -> Result<Option<Log>, EngineError> {
         self.look(|host, now| {
             host.answer()?;

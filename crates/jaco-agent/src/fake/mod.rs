@@ -10,6 +10,7 @@ mod exec;
 mod host;
 mod record;
 mod script;
+pub mod transfer;
 
 pub use driver::FakeDriver;
 pub use engine::FakeEngine;

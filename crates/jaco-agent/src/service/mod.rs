@@ -2,6 +2,7 @@
 //! decisions.
 
 mod file_cleanup;
+mod handle;
 mod work;
 
 use std::collections::BTreeMap;
@@ -25,17 +26,15 @@ use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use crate::core::{AgentCore, Effect, Event, PullAttempts};
-use crate::engine::exec::{ExecInputs, ExecOutputs, ExecRequest};
-use crate::engine::{
-    CollectedVolume, ContainerEngine, ContainerId, EngineError, LogLines, LogQuery, Owner,
-    PullProgress, VolumeGc,
-};
+use crate::engine::{ContainerEngine, ContainerId, Owner, PullProgress};
 use crate::files::FileDirs;
 use crate::leader_contact::{LeaderContact, StateAge};
 use crate::network_gate::Gate;
 use crate::registry;
 use crate::removed::RemovedAllocations;
 use crate::reporter::Reporter;
+
+pub use handle::AgentHandle;
 
 use file_cleanup::FileCleanup;
 use work::{FinalRemoval, Work, listen};
@@ -153,78 +152,6 @@ pub enum EngineStatus {
     },
 }
 
-/// Handle to a running agent.
-#[derive(Clone)]
-pub struct AgentHandle {
-    status: watch::Receiver<AgentStatus>,
-    engine: Arc<dyn ContainerEngine>,
-    removed: RemovedAllocations,
-}
-
-impl std::fmt::Debug for AgentHandle {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("AgentHandle").field("status", &self.status).finish_non_exhaustive()
-    }
-}
-
-impl AgentHandle {
-    /// The agent's status, as it changes.
-    #[must_use]
-    pub fn status(&self) -> watch::Receiver<AgentStatus> {
-        self.status.clone()
-    }
-
-    /// Lists, and removes if requested, unused volumes.
-    ///
-    /// # Errors
-    /// If the engine is unreachable.
-    pub async fn collect_volumes(
-        &self,
-        collection: &VolumeGc,
-    ) -> Result<Vec<CollectedVolume>, EngineError> {
-        self.engine.collect_volumes(collection).await
-    }
-
-    /// Records of allocations removed from this node.
-    #[must_use]
-    pub const fn removed_allocations(&self) -> &RemovedAllocations {
-        &self.removed
-    }
-
-    /// Reads the log of an instance's container; `None` if it has none here.
-    ///
-    /// # Errors
-    /// If the log cannot be read.
-    pub async fn logs(
-        &self,
-        instance: &InstanceId,
-        query: LogQuery,
-    ) -> Result<Option<LogLines>, EngineError> {
-        let container = self.status.borrow().containers.get(instance).cloned();
-        match container {
-            Some(container) => self.engine.logs(&container, query).await.map(Some),
-            None => Ok(None),
-        }
-    }
-
-    /// Runs a command in an instance's container; `None` if it has none here.
-    ///
-    /// # Errors
-    /// If the container is not running or the engine is unreachable.
-    pub async fn exec(
-        &self,
-        instance: &InstanceId,
-        request: &ExecRequest,
-        inputs: ExecInputs,
-    ) -> Result<Option<ExecOutputs>, EngineError> {
-        let container = self.status.borrow().containers.get(instance).cloned();
-        match container {
-            Some(container) => self.engine.exec(&container, request, inputs).await.map(Some),
-            None => Ok(None),
-        }
-    }
-}
-
 /// The agent of one node.
 #[derive(Debug)]
 pub struct AgentService {
@@ -239,7 +166,7 @@ impl AgentService {
         let (status, seen) = watch::channel(AgentStatus::default());
         let engine = Arc::clone(&options.engine);
         let removed = RemovedAllocations::new(options.file_dirs.removed.clone());
-        let handle = AgentHandle { status: seen, engine, removed };
+        let handle = AgentHandle::new(seen, engine, removed);
         (Self { options, status }, handle)
     }
 

@@ -45,6 +45,8 @@ contract! {
     command_input_and_output_arrive
     command_has_a_terminal
     command_requires_a_running_container
+    files_are_copied_as_archives
+    closed_ports_are_refused
     owners_are_isolated
     networks_of_the_cluster_have_their_addresses
     concurrent_starts_do_not_interfere

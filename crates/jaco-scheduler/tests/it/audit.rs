@@ -182,6 +182,8 @@ enum Path {
 }
 
 const AUDIT: &str = include_str!("../../../../tests/tests/cluster/audit.rs");
+const COPYING: &str = include_str!("../../../../tests/tests/cluster/copying.rs");
+const FORWARDING: &str = include_str!("../../../../tests/tests/cluster/forwarding.rs");
 const EXEC: &str = include_str!("../../../../tests/tests/cluster/exec.rs");
 const BACKUP: &str = include_str!("../../../../tests/tests/cluster/backup.rs");
 const KEK: &str = include_str!("../../../../tests/tests/cluster/kek.rs");
@@ -261,6 +263,8 @@ fn path(kind: AuditKind) -> Path {
             AtAnEdge(AUDIT, "refused_callers_and_renewals_are_audited")
         }
         AuditKind::ExecStarted => AtAnEdge(EXEC, "command_runs_on_the_node_of_the_replica"),
+        AuditKind::CopyStarted => AtAnEdge(COPYING, "files_are_copied_whichever_node_is_asked"),
+        AuditKind::ForwardStarted => AtAnEdge(FORWARDING, "ports_are_forwarded_from_any_node"),
         AuditKind::VolumesCollected => AtAnEdge(ALLOCATIONS, "volumes_are_kept_until_gc"),
         AuditKind::NetworkKeyRotated => AtAnEdge(ROTATION, "a_key_is_rotated_under_traffic"),
         AuditKind::ClusterRecovered => AtAnEdge(RECOVERY, "one_of_three_goes_on_alone"),

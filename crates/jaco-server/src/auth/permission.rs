@@ -102,6 +102,8 @@ pub const ROWS: &[(&str, Needs)] = &[
     ("/jaco.v1.Deploy/RemoveContent", OPERATOR),
     ("/jaco.v1.Deploy/ListContents", VIEWER),
     ("/jaco.v1.Exec/Run", Deployment { field: "start.replica" }),
+    ("/jaco.v1.Exec/Copy", Deployment { field: "start.replica" }),
+    ("/jaco.v1.Exec/Forward", Deployment { field: "start.replica" }),
     ("/jaco.v1.Peer/Raft", NoRole),
     ("/jaco.v1.Peer/Propose", NoRole),
     ("/jaco.v1.Peer/Forward", NoRole),

@@ -2,6 +2,7 @@
 
 use jaco_state::ClusterState;
 use jaco_state::apply::deployment::bound::CLUSTER_REPLICAS_MAX;
+use jaco_state::audit::AuditKind;
 use jaco_state::command::EdgeBegin;
 use jaco_state::contents::ContentUsers;
 use jaco_state::token::{OperatorToken, Proof};
@@ -118,6 +119,26 @@ pub(super) fn kek_rotation_may_begin(state: &ClusterState) -> Result<(), Rejecti
     by_all(state, "the key-encryption key can be rotated", ErrorCode::MembersOutdated)
 }
 
+/// Whether all members know the events of copies and of forwarded ports: they run this version, or have read such an
+/// event.
+///
+/// # Errors
+/// `members_outdated` as long as a member may not.
+pub(super) fn copies_may_be_audited(state: &ClusterState) -> Result<(), Rejection> {
+    let what = "files can be copied and ports forwarded";
+    let by_version = by_all(state, what, ErrorCode::MembersOutdated);
+    let known = [AuditKind::CopyStarted, AuditKind::ForwardStarted];
+    match by_version {
+        Err(_) if has_event(state, &known) => Ok(()),
+        by_version => by_version,
+    }
+}
+
+/// Whether an event of one of these kinds is kept.
+fn has_event(state: &ClusterState, kinds: &[AuditKind]) -> bool {
+    state.audit.events.values().any(|event| kinds.contains(&event.kind))
+}
+
 /// Whether uses of tokens are recorded, or may be.
 pub(super) fn uses_may_begin(state: &ClusterState) -> bool {
     state.operator_tokens.values().any(|token| token.last_used_at.is_some())
@@ -228,6 +249,36 @@ mod tests {
             assert_eq!(refused.code, ErrorCode::MembersOutdated);
             assert_eq!(refused.details["members"], "n2 runs version 0.0.1");
         }
+    }
+
+    /// R-CLI-6: who does not know the event of a copy gets none.
+    #[test]
+    fn copies_wait_for_all_members_to_be_upgraded() {
+        let own = env!("CARGO_PKG_VERSION");
+        let of = |version| ClusterState {
+            nodes: [member(1, own), member(2, version)].into_iter().collect(),
+            ..ClusterState::default()
+        };
+        assert_eq!(copies_may_be_audited(&of(own)), Ok(()));
+        let refused = copies_may_be_audited(&of("0.0.1")).unwrap_err();
+        assert_eq!(refused.code, ErrorCode::MembersOutdated);
+        assert_eq!(refused.details["members"], "n2 runs version 0.0.1");
+        // Whoever has read one knows them: an upgrade to the next version takes nothing away.
+        let mut upgraded = of("99.0.0");
+        let event = |kind| jaco_state::audit::AuditEvent {
+            kind,
+            at: Timestamp(0),
+            by: jaco_types::Identity::Scheduler,
+            origin: None,
+            request: None,
+            payload: std::collections::BTreeMap::new(),
+            previous: None,
+        };
+        let key = |number| jaco_state::audit::AuditKey { index: StateIndex(9), number };
+        upgraded.audit.events.insert(key(0), event(AuditKind::ExecStarted));
+        assert!(copies_may_be_audited(&upgraded).is_err());
+        upgraded.audit.events.insert(key(1), event(AuditKind::ForwardStarted));
+        assert_eq!(copies_may_be_audited(&upgraded), Ok(()));
     }
 
     /// R-IN-3: who does not know the bound gets no entry with it.

@@ -189,6 +189,19 @@ fn about(method: &str, deployment: &str) -> Vec<Bytes> {
             let input = v1::exec_input::Input::Start(start);
             vec![v1::ExecInput { input: Some(input) }.encode_to_vec()]
         }
+        "/jaco.v1.Exec/Copy" => {
+            let (replica, path) = (format!("{deployment}-web-0"), "/etc".to_owned());
+            let start = v1::CopyStart { replica, path, direction: "out".to_owned() };
+            let input = v1::copy_input::Input::Start(start);
+            vec![v1::CopyInput { input: Some(input) }.encode_to_vec()]
+        }
+        "/jaco.v1.Exec/Forward" => {
+            let (replica, purpose) = (format!("{deployment}-web-0"), "announce".to_owned());
+            let start =
+                v1::ForwardStart { replica, purpose, port: 80, session: Default::default() };
+            let input = v1::forward_input::Input::Start(start);
+            vec![v1::ForwardInput { input: Some(input) }.encode_to_vec()]
+        }
         "/jaco.v1.Query/Logs" => {
             vec![v1::LogsRequest { deployment, ..Default::default() }.encode_to_vec()]
         }

@@ -117,6 +117,10 @@ audit_kinds! {
     VolumesCollected => 404, "volumes_collected";
     /// A command was started in a replica's container.
     ExecStarted => 405, "exec_started";
+    /// Files were copied out of a replica's container or into it.
+    CopyStarted => 406, "copy_started";
+    /// A port of a replica's container was forwarded to a user.
+    ForwardStarted => 407, "forward_started";
     /// Networks became the cluster's.
     NetworksEnabled => 750, "networks_enabled";
     /// A shared network was created.

@@ -46,6 +46,8 @@ pub(crate) enum Command {
     Get(workload::get::Args),
     Logs(workload::logs::Args),
     Exec(workload::exec::Args),
+    Cp(workload::cp::Args),
+    PortForward(workload::port_forward::Args),
     Scale(workload::scale::Args),
     Restart(workload::restart::Args),
     Rollback(workload::rollback::Args),

@@ -1,5 +1,6 @@
 //! What a running command works with: its output and the connection to the cluster.
 
+pub(crate) mod replica;
 mod session_state;
 pub(crate) mod wait;
 

@@ -5,7 +5,7 @@ use std::thread;
 
 use jaco_client::{Exec, ExecInputs, Taken};
 use jaco_proto::v1::exec_output::Output;
-use jaco_proto::v1::{ExecStart, ExecStarted, ReplicaInfo, StatusRequest, StatusResponse};
+use jaco_proto::v1::{ExecStart, ExecStarted};
 use jaco_types::ErrorCode;
 use serde_json::{Value, json};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -14,6 +14,7 @@ use crate::error::CliError;
 use crate::output::terminal::{self, TerminalMode};
 use crate::output::{Format, Frame, Show, Stream};
 use crate::session::Session;
+use crate::session::replica::Named;
 use crate::session::wait::interrupted;
 
 /// The size of the buffer for standard input.
@@ -33,8 +34,8 @@ const CHUNK_BYTES: usize = 32 << 10;
   jaco exec -u root -e DEBUG=1 shop/web -- ls -l /srv
   tar c conf | jaco exec shop-web-1 -- tar x -C /srv")]
 pub(crate) struct Args {
-    /// A service, or one replica
-    #[arg(value_name = "DEPLOYMENT/SERVICE|REPLICA")]
+    /// A service, or one replica of it
+    #[arg(value_name = "DEPLOYMENT/SERVICE[/N]|REPLICA")]
     of: String,
     /// The command and its arguments
     #[arg(
@@ -64,14 +65,7 @@ pub(crate) struct Args {
 /// Returns the exit code of the command.
 pub(crate) async fn run(session: &mut Session, args: Args) -> Result<u8, CliError> {
     let client = session.client()?;
-    let replica = match args.of.split_once('/') {
-        None => args.of.clone(),
-        Some((deployment, service)) => {
-            let request =
-                StatusRequest { deployment: deployment.to_owned(), ..StatusRequest::default() };
-            of_service(client.read_status(request).await?, deployment, service)?
-        }
-    };
+    let replica = Named::parse(&args.of).replica(&client).await?;
     let for_programs = matches!(session.ui.format(), Format::Json | Format::Yaml);
     let terminals = io::stdin().is_terminal() && session.ui.is_terminal(Stream::Out);
     let on_terminal = terminals && !args.no_tty && !args.no_stdin && !for_programs;
@@ -100,41 +94,6 @@ pub(crate) async fn run(session: &mut Session, args: Args) -> Result<u8, CliErro
     let ended = follow(session, exec, resized).await;
     drop(raw_mode);
     ended
-}
-
-/// Chooses the replica of a service that the command runs in.
-fn of_service(status: StatusResponse, deployment: &str, service: &str) -> Result<String, CliError> {
-    let refused =
-        |code, message: String, help| CliError::Refused { code, message, help: Some(help) };
-    let Some(known) = status.deployments.iter().find(|known| known.name == deployment) else {
-        let help = "jaco get deployments lists the deployments".to_owned();
-        let message = format!("there is no deployment {deployment}");
-        return Err(refused(ErrorCode::DeploymentNotFound, message, help));
-    };
-    let services: Vec<&str> = known.services.iter().map(|service| service.name.as_str()).collect();
-    if !services.contains(&service) {
-        let message = format!("deployment {deployment} has no service {service}");
-        let help = format!("its services are {}", services.join(", "));
-        return Err(refused(ErrorCode::ServiceNotFound, message, help));
-    }
-    let own = status.replicas.into_iter().filter(|replica| replica.service == service);
-    choose(own.collect()).ok_or_else(|| {
-        let message = format!("{deployment}/{service} has no replicas");
-        let help = format!("jaco status {deployment}/{service} shows why");
-        refused(ErrorCode::ReplicaNotFound, message, help)
-    })
-}
-
-/// A running replica if there is one, else the one closest to running.
-fn choose(mut replicas: Vec<ReplicaInfo>) -> Option<String> {
-    let rank = |replica: &ReplicaInfo| match replica.state.as_str() {
-        "running" => 0,
-        "degraded" => 1,
-        "starting" => 2,
-        _ => 3,
-    };
-    replicas.sort_by(|a, b| (rank(a), &a.id).cmp(&(rank(b), &b.id)));
-    replicas.into_iter().next().map(|replica| replica.id)
 }
 
 /// Forwards standard input, on its own thread: a blocking read cannot be cancelled, and the process must
@@ -294,32 +253,5 @@ impl Show for Ended<'_> {
 
     fn text(&self, _: &Frame) -> String {
         String::new()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// R-CLI-6: of a service, the replica closest to running is chosen.
-    #[test]
-    fn running_replica_is_preferred() {
-        let replica = |(id, state): &(&str, &str)| ReplicaInfo {
-            id: (*id).to_owned(),
-            state: (*state).to_owned(),
-            ..ReplicaInfo::default()
-        };
-        let chosen = |of: &[(&str, &str)]| choose(of.iter().map(replica).collect());
-        assert_eq!(chosen(&[]), None);
-        assert_eq!(chosen(&[("a", "failed"), ("b", "pulling")]).as_deref(), Some("a"));
-        let of = [
-            ("a", "failed"),
-            ("b", "starting"),
-            ("c", "degraded"),
-            ("e", "running"),
-            ("d", "running"),
-        ];
-        assert_eq!(chosen(&of).as_deref(), Some("d"));
-        assert_eq!(chosen(&of[..3]).as_deref(), Some("c"));
     }
 }

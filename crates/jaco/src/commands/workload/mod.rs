@@ -1,6 +1,7 @@
 //! Commands for deployments and their replicas.
 
 pub(crate) mod apply;
+pub(crate) mod cp;
 pub(crate) mod delete;
 pub(crate) mod diff;
 pub(crate) mod disable;
@@ -11,6 +12,7 @@ pub(crate) mod get;
 pub(crate) mod history;
 pub(crate) mod logs;
 pub(crate) mod plan;
+pub(crate) mod port_forward;
 pub(crate) mod restart;
 pub(crate) mod rollback;
 pub(crate) mod scale;
