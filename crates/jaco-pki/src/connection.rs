@@ -72,7 +72,7 @@ pub struct TlsConnection {
 
 /// How long the other end may take to read what was written before the connection ended. Who does not read at all must not
 /// keep it.
-const LAST_WORDS: Duration = Duration::from_secs(10);
+const FINAL_READ: Duration = Duration::from_secs(10);
 
 /// How long the message of a join request, which has the credential, may take with its answer.
 const JOIN_TIME: Duration = Duration::from_secs(30);
@@ -394,7 +394,7 @@ impl TlsConnection {
         let too_old = self.too_old.as_mut().is_some_and(|age| age.as_mut().poll(ctx).is_ready());
         let ended = closed || too_old || self.poll_unproved(ctx);
         if ended {
-            self.cut.get_or_insert_with(|| Box::pin(tokio::time::sleep(LAST_WORDS)));
+            self.cut.get_or_insert_with(|| Box::pin(tokio::time::sleep(FINAL_READ)));
         }
         ended
     }

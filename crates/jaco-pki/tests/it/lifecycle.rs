@@ -69,7 +69,7 @@ async fn closed_connections_end_though_nobody_reads() {
     drop(second);
 }
 
-/// R-FAULT-3: neither does one that is too old wait for ever until its last words are read.
+/// R-FAULT-3: neither does one that is too old wait for ever until its last bytes are read.
 #[tokio::test]
 async fn old_connections_end_though_nobody_reads() {
     let ca = authority(OURS);
