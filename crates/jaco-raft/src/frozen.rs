@@ -98,8 +98,7 @@ fn messages() {
     let first =
         Append { acknowledged: Some(LogIdRecord::from(&log_id(1, 1, 3))), ..append.clone() };
     let last = LogIdRecord::from(&log_id(1, 1, 3));
-    let telling =
-        Append { kept: vec![KeptRecord { node: 3, last: last.clone() }], ..append.clone() };
+    let telling = Append { kept: vec![KeptRecord { node: 3, last }], ..append.clone() };
     let ask = VoteAsk { vote: (&vote()).into(), last: None, leadership_transfer: true, kept: None };
     let naming = VoteAsk { kept: Some(last), ..ask.clone() };
     let chunk = SnapshotChunk {

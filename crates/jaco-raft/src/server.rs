@@ -189,12 +189,12 @@ impl<M: StateMachine> Server<M> {
             return Ok(());
         }
         // No leader truncates what is committed, so this is so in any term.
-        if let Some(reverted) = ask.kept.clone().and_then(|kept| self.lacks(kept.into())) {
+        if let Some(reverted) = ask.kept.and_then(|kept| self.lacks(kept.into())) {
             self.stop(reverted);
             return Err(HandleError::Stopped { reason: format!("its data is older: {reverted}") });
         }
         let newest = self.kept.newest();
-        if ask.last.clone().map(LogId::from) < newest {
+        if ask.last.map(LogId::from) < newest {
             let index = newest.map_or(0, |newest| newest.index);
             let refused = format!("the candidate lacks entry {index}, which is committed");
             return Err(HandleError::Unavailable(refused));
@@ -218,7 +218,7 @@ impl<M: StateMachine> Server<M> {
     /// Notes what its leader says that members have for good.
     fn learn_kept(&self, append: &Append) {
         for KeptRecord { node, last } in &append.kept {
-            let last = Some(last.clone().into());
+            let last = Some((*last).into());
             self.kept.learn(*node, last, last);
         }
     }

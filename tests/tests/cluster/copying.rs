@@ -142,6 +142,9 @@ fn archive(entries: &[(&str, u8, &str)]) -> Vec<u8> {
     all
 }
 
+/// Path, type, and content or target of a link.
+type Entries<'a> = &'a [(&'a str, u8, &'a str)];
+
 /// R-IN-3: whatever a container makes of the archive, nothing is written outside of the destination.
 #[tokio::test(flavor = "multi_thread")]
 async fn hostile_archives_write_nothing_outside() {
@@ -149,7 +152,7 @@ async fn hostile_archives_write_nothing_outside() {
     deploy(&cluster, "shop", "web:1", 1).await;
     let absolute = tempfile::tempdir().expect("a folder");
     let absolute = format!("{}/victim", text(absolute.path()));
-    let hostile: [(&[(&str, u8, &str)], &str); 4] = [
+    let hostile: [(Entries<'_>, &str); 4] = [
         (&[("r/", b'5', ""), ("r/../../victim", b'0', "evil")], "leads out of the destination"),
         (&[("r/", b'5', ""), (&absolute, b'0', "evil")], "is absolute"),
         (

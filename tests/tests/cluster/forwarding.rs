@@ -71,6 +71,7 @@ async fn ports_are_forwarded_from_any_node() {
         assert_eq!(counted, many.len().to_string());
     }
     let events = events(&cluster).await;
+    assert!(events.iter().all(|event| event.kind == "forward_started"), "{events:?}");
     assert_eq!(events.len(), 3 * 3, "{events:?}");
     let first = &events[0];
     assert_eq!(

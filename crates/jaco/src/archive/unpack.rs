@@ -115,7 +115,9 @@ impl Target<'_> {
             // The root itself, which is there.
             return match entry.content {
                 Content::Folder => Ok(()),
-                _ => Err(outside(entry, "takes the place of the destination")),
+                Content::File(_) | Content::Link(_) | Content::HardLink(_) | Content::Other(_) => {
+                    Err(outside(entry, "takes the place of the destination"))
+                }
             };
         };
         let failed = |error: io::Error| ArchiveError::Write {

@@ -47,9 +47,9 @@ pub(crate) async fn dispatch(command: Command, session: &mut Session) -> Result<
         Command::History(args) => interruptible(workload::history::run(session, args)).await,
         Command::Diff(args) => interruptible(workload::diff::run(session, args)).await,
         Command::Logs(args) => interruptible(workload::logs::run(session, args)).await,
-        Command::Cp(args) => interruptible(workload::cp::run(session, args)).await,
+        Command::Cp(args) => interruptible(Box::pin(workload::cp::run(session, args))).await,
         Command::PortForward(args) => {
-            interruptible(workload::port_forward::run(session, args)).await
+            interruptible(Box::pin(workload::port_forward::run(session, args))).await
         }
         Command::Audit(args) => interruptible(admin::audit::run(session, args)).await,
         Command::Cluster(args) => interruptible(admin::cluster::run(session, args)).await,

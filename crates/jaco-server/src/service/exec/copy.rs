@@ -126,9 +126,10 @@ impl Copy {
     ) -> Answers<v1::CopyOutput> {
         let member = Arc::clone(member);
         let unpacked = async move {
-            let folder = match inputs.message().await? {
-                Some(v1::CopyInput { input: Some(Input::Folder(folder)) }) => folder,
-                Some(_) | None => return Err(status(invalid("no folder was named"))),
+            let Some(v1::CopyInput { input: Some(Input::Folder(folder)) }) =
+                inputs.message().await?
+            else {
+                return Err(status(invalid("no folder was named")));
             };
             check_path(&folder).map_err(status)?;
             let written =
