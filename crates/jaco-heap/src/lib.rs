@@ -54,8 +54,9 @@ mod tests {
 
     /// Memory of this process that is in no file.
     fn resident_bytes() -> u64 {
-        let statm = fs::read_to_string("/proc/self/statm").unwrap();
-        let pages: Vec<u64> = statm.split(' ').map(|field| field.trim().parse().unwrap()).collect();
+        let statm = fs::read_to_string("/proc/self/statm").expect("it is there");
+        let pages: Vec<u64> =
+            statm.split(' ').map(|field| field.trim().parse().expect("a number")).collect();
         (pages[1] - pages[2]) * 4096
     }
 
