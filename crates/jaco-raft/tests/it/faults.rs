@@ -133,6 +133,11 @@ async fn an_idle_cluster_commits_nothing() {
     let cluster = Cluster::of_three().await;
     let index = cluster.write("last").await;
     cluster.all_applied(index).await;
+    // The status follows what is applied.
+    for node in cluster.nodes.values() {
+        let follows = node.wait_for(|status| status.last_log >= Some(index), DEADLINE).await;
+        follows.expect("the status follows");
+    }
     let before: Vec<_> = cluster.statuses().iter().map(|status| status.last_log).collect();
     let heartbeats = || cluster.network.calls().get(&jaco_raft::RpcKind::Heartbeat).copied();
     let start = heartbeats().unwrap_or(0);
