@@ -8,7 +8,7 @@ use jaco_pki::{
 };
 use jaco_testkit::{Client, Cluster, Engine, binary, eventually, succeeded, v1};
 use jaco_types::{ErrorCode, NodeId, Timestamp};
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 
 use crate::writers::Writers;
@@ -131,6 +131,9 @@ async fn context(cluster: &Cluster, home: &Path) {
     succeeded(&jaco(home, &line).await);
 }
 
+/// How a client begins a connection over HTTP/2 (RFC 9113, 3.4): the preface, and settings, none of which differs.
+const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+
 /// What a member's key and certificate are accepted for, whoever has them.
 struct Stolen {
     key: String,
@@ -144,7 +147,7 @@ impl Stolen {
         Self { key, certificate, node: NodeId(id) }
     }
 
-    /// Whether a node lets them in: it speaks first then.
+    /// Whether a node lets them in: it answers how a connection over HTTP/2 begins.
     async fn is_let_in(&self, address: &str, trust: &TrustBundle) -> bool {
         let key = NodeKey::from_pem(&self.key).expect("a key");
         let certificate = ca::certificate_from_pem(&self.certificate).expect("a certificate");
@@ -154,6 +157,10 @@ impl Stolen {
         let target = self.node;
         let mut connection =
             Dialer::peer(store, target).connect(address).await.expect("the node is believed");
+        // A node says nothing before its caller does.
+        if connection.write_all(HTTP2_PREFACE).await.is_err() {
+            return false;
+        }
         matches!(connection.read(&mut [0; 64]).await, Ok(1..))
     }
 }
