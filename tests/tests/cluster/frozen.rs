@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use jaco_testkit::{Cluster, Engine, stays, v1};
+use jaco_testkit::{Cluster, Engine, eventually, stays, v1};
 
 use crate::scenario::{containers, deploy};
 
@@ -63,5 +63,12 @@ async fn leader_that_was_frozen_judges_nobody() {
             .filter(|one| cluster.nodes.iter().any(|node| node.name == *one))
             .collect::<Vec<_>>())
     };
-    stays(WATCHED, "only the frozen node was declared down", &vec![name], down).await;
+    // It learns of it once it hears from the next leader: until then it shows what it knew before.
+    let wanted = vec![name];
+    eventually("the frozen node learns that it was declared down", || async {
+        let judged: Vec<String> = down().await?;
+        if judged == wanted { Ok(()) } else { Err(format!("{judged:?}")) }
+    })
+    .await;
+    stays(WATCHED, "only the frozen node was declared down", &wanted, down).await;
 }
