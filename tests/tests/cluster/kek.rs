@@ -102,6 +102,17 @@ async fn held_by(cluster: &Cluster, node: usize, phase: &str, holder: &str) {
     .await;
 }
 
+/// The kinds of the events that are of these kinds, in their order.
+async fn audited(cluster: &Cluster, kinds: &[&str]) -> Vec<String> {
+    let kinds = kinds.iter().map(|kind| (*kind).to_owned()).collect();
+    let mut events = cluster.client().events(v1::AuditRequest { kinds, ..Default::default() });
+    let mut found = Vec::new();
+    while let Some(event) = events.next().await.expect("events") {
+        found.push(event.kind);
+    }
+    found
+}
+
 /// What is true of every member once a rotation is complete: it has the new key alone, and nothing on its disk opens with
 /// the old one.
 fn check_end(cluster: &Cluster, old: &KeyEncryptionKey, new: &str) {
@@ -246,6 +257,8 @@ async fn a_key_is_rotated_under_writes() {
     assert!(failures.is_empty(), "{} of {done} writes failed: {failures:#?}", failures.len());
     assert_eq!(term(&cluster, leader).await, before, "the leader led on");
     check_end(&cluster, &old, &end.new_key);
+    let kinds = ["kek_rotation_begun", "kek_rotation_resealing", "kek_rotation_settled"];
+    assert_eq!(audited(&cluster, &kinds).await, kinds);
 
     assert_eq!(containers(&cluster.overview(0).await.expect("it answers")), running);
     assert_eq!(readable(&cluster), [3, 3]);
@@ -410,6 +423,7 @@ async fn a_key_lost_with_its_leader_is_abandoned() {
     let abandoned = rotate(&cluster, asked, &["--abandon"]);
     assert_eq!(abandoned["rotation"]["phase"], "abandoned", "{abandoned:#}");
     completes(&cluster, asked, "abandoned").await;
+    assert_eq!(audited(&cluster, &["kek_rotation_abandoned"]).await.len(), 1);
     for node in &cluster.nodes {
         assert_eq!((key(node).id(), read_key(node, "kek.next").is_none()), (old.id(), true));
     }
