@@ -14,6 +14,13 @@ fn folder() -> tempfile::TempDir {
     tempfile::tempdir().unwrap()
 }
 
+/// Puts the checksum of the header there right.
+fn sum_up(bytes: &mut [u8], at: usize) {
+    bytes[at + 148..at + 156].fill(b' ');
+    let sum: u64 = bytes[at..at + 512].iter().map(|byte| u64::from(*byte)).sum();
+    bytes[at + 148..at + 156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+}
+
 /// Every path below, with what is there.
 fn tree(path: &Path) -> Vec<String> {
     fn walk(path: &Path, top: &Path, into: &mut Vec<String>) {
@@ -46,7 +53,7 @@ fn archive(entries: &[(&str, Content, &str)]) -> Vec<u8> {
     let mut writer = Writer::new(&mut bytes);
     for (path, content, text) in entries {
         let path = path.as_bytes().to_vec();
-        let entry = Entry { path, content: content.clone(), mode: 0o6755, modified: 7 };
+        let entry = Entry { path, content: content.clone(), mode: 0o755, modified: 7 };
         writer.entry(&entry, text.as_bytes()).unwrap();
     }
     writer.end().unwrap();
@@ -217,9 +224,28 @@ fn links_that_were_there_are_not_followed() {
     assert_eq!(fs::read_to_string(around.path().join("victim")).unwrap(), "untouched");
 }
 
-/// Nobody gets another user's rights by a file, and devices are left out by name.
+/// Nobody gets another user's rights by a file or a folder.
 #[test]
-fn rights_and_devices_stay_away() {
+fn rights_stay_away() {
+    let text = "x";
+    let mut bytes = archive(&[
+        ("r/", Content::Folder, ""),
+        ("r/folder/", Content::Folder, ""),
+        ("r/program", file(text), text),
+    ]);
+    // What this program writes has no such bits.
+    for at in [512, 1024] {
+        bytes[at + 100..at + 107].copy_from_slice(b"0007755");
+        sum_up(&mut bytes, at);
+    }
+    let to = folder();
+    unpack(bytes.as_slice(), &Destination::Folder(to.path().to_owned())).unwrap();
+    assert_eq!(tree(to.path()), ["folder/ 755", "program 755 7 x"]);
+}
+
+/// Devices are left out by name, and a file with two names stays one.
+#[test]
+fn devices_stay_away() {
     let text = "x";
     let (done, tree) = hostile(&[
         ("r/", Content::Folder, ""),
@@ -275,11 +301,8 @@ fn names_and_numbers_of_gnu_tar_are_read() {
     // The size of the file as a number of bytes.
     bytes[1024 + 124..1024 + 136].fill(0);
     (bytes[1024 + 124], bytes[1024 + 135]) = (0x80, 3);
-    for at in [0, 1024] {
-        bytes[at + 148..at + 156].fill(b' ');
-        let sum: u64 = bytes[at..at + 512].iter().map(|byte| u64::from(*byte)).sum();
-        bytes[at + 148..at + 156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
-    }
+    sum_up(&mut bytes, 0);
+    sum_up(&mut bytes, 1024);
     let mut reader = Reader::new(bytes.as_slice());
     let entry = reader.next().unwrap().unwrap();
     assert_eq!((entry.path, entry.content), (name.into_bytes(), Content::File(3)));

@@ -21,7 +21,7 @@ fn stored() -> v1::GetDeploymentResponse {
         "name": "shop",
         "configs": { "app": { "file": "app.toml" }, "own": { "content": "a $b\n" } },
         "secrets": { "token": { "environment": "TOKEN" }, "shared": { "external": true } },
-        "services": { "web": {
+        "services": { "tool": { "image": "tool:1", "profiles": ["debug"] }, "web": {
             "image": "web:1",
             "command": ["sh", "-c", "echo $HOME # it's"],
             "labels": { "jaco.restart": "4" },
@@ -138,6 +138,7 @@ fn only_what_is_edited_changes() {
     );
     let sent: Value = serde_json::from_str(&request.compose_json).unwrap();
     assert_eq!(sent["services"]["web"]["image"], "web:2");
+    assert_eq!(sent["services"]["tool"]["image"], "tool:1", "its profile was active");
     assert_eq!(sent["services"]["web"]["command"][2], "echo $HOME # it's");
     assert_eq!(sent["configs"]["own"]["content"], "a $b\n");
     assert_eq!(sent["services"]["web"]["volumes"][0]["source"], "conf");

@@ -86,7 +86,9 @@ fn read(texts: &Texts, folder: &Path) -> Result<Read, Problems> {
     let path = |name: &str| folder.join(name).display().to_string();
     let compose = path(COMPOSE);
     let files = BTreeMap::from([(compose.clone(), texts.compose.clone().into_bytes())]);
-    let input = Input { env_files: EnvFiles::Nothing, ..Input::file(&compose) };
+    // Services of profiles that were not active are not stored: those that are stay.
+    let profiles = vec!["*".to_owned()];
+    let input = Input { env_files: EnvFiles::Nothing, profiles, ..Input::file(&compose) };
     let loaded = jaco_compose::load(&input, &files);
     let overlay = match texts.overlay.as_str() {
         "" => Ok(None),

@@ -7,6 +7,7 @@ mod ports;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
+use jaco_types::code::ExitCode;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc};
@@ -81,11 +82,11 @@ pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
     for (listener, _, port) in listening {
         tokio::spawn(Arc::clone(&forwarder).serve(listener, port, Arc::clone(&free)));
     }
-    loop {
-        // The forwarder has the other end.
-        let note = told.recv().await.unwrap_or_default();
+    drop(forwarder);
+    while let Some(note) = told.recv().await {
         session.ui.note(&note);
     }
+    Ok(ExitCode::Converged)
 }
 
 /// A port of this machine that is forwarded.
