@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use jaco_testkit::{Cluster, Engine, Node, eventually_within, v1};
@@ -37,6 +37,16 @@ async fn ask(
     path: &str,
     arguments: &[&str],
 ) -> Answer {
+    run(asking(cluster, node, version, path, arguments)).await
+}
+
+fn asking(
+    cluster: &Cluster,
+    node: &Node,
+    version: Version,
+    path: &str,
+    arguments: &[&str],
+) -> Command {
     let (ip, port) = node.address.rsplit_once(':').expect("ip:port");
     let name = format!("{}.internal", cluster.id);
     let version = match version {
@@ -47,7 +57,7 @@ async fn ask(
     curl.arg(version).arg("--cacert").arg(node.folder().join("data/node/ca.crt"));
     curl.args(["--resolve", &format!("{name}:{port}:{ip}")]);
     curl.arg(format!("https://{name}:{port}{path}")).args(arguments);
-    run(curl).await
+    curl
 }
 
 async fn run(mut curl: Command) -> Answer {
@@ -153,6 +163,25 @@ async fn strangers_get_no_metrics() {
     let answer = ask(&cluster, node, Version::Http2, "/metrics", &with).await;
     assert_eq!(answer.status, 401, "{answer:?}");
     assert!(answer.body.starts_with("token_revoked"), "{}", answer.body);
+}
+
+/// R-OPS-1: documents are read only, and a client whose body comes after the head of its request is told so as well.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_comes_late_is_no_broken_stream() {
+    let cluster = Cluster::start(1, Engine::Fake).await;
+    let node = &cluster.nodes[0];
+    let (_, authorization) = viewer(&cluster).await;
+    for version in [Version::Http1, Version::Http2] {
+        let late = ["--header", authorization.as_str(), "--upload-file", "-"];
+        let mut curl = asking(&cluster, node, version, "/metrics", &late);
+        let mut body = Command::new("sh");
+        body.args(["-c", "sleep 0.3; echo x=1"]).stdout(Stdio::piped());
+        let mut body = body.spawn().expect("it starts");
+        curl.stdin(body.stdout.take().expect("it is piped"));
+        let answer = run(curl).await;
+        assert_eq!(answer.status, 405, "{answer:?}");
+        body.wait().expect("it ends");
+    }
 }
 
 /// R-OPS-1, R-IN-3: heads of strangers over HTTP/1.1 are bounded, and their memory with them.

@@ -193,8 +193,10 @@ impl World<'_> {
 
     /// Writes the changes and lets the nodes carry them out; whether the state took them.
     fn carry_out(&mut self, pass: &Plan) -> bool {
+        let placed = pass.report.placed.iter().map(|placed| (&placed.replica, placed.why));
+        let reasons: BTreeMap<&ReplicaId, &'static str> = placed.collect();
         for change in &pass.changes {
-            self.note(change, pass);
+            self.note(change, &reasons);
         }
         let (based_on, changes) = (pass.based_on, pass.changes.clone());
         let outcome = self.commit(Identity::Scheduler, Batch::new(based_on, changes).into());
@@ -202,11 +204,11 @@ impl World<'_> {
         outcome == Outcome::Done
     }
 
-    fn note(&mut self, change: &Change, pass: &Plan) {
+    /// Remembers why a replica changes; `reasons` are those of the replicas that were placed.
+    fn note(&mut self, change: &Change, reasons: &BTreeMap<&ReplicaId, &'static str>) {
         match change {
             Change::SlotCreate { id, .. } => {
-                let placed = pass.report.placed.iter().find(|placed| placed.replica == *id);
-                let cause = placed.map_or("new", |placed| placed.why);
+                let cause = reasons.get(id).copied().unwrap_or("new");
                 self.notes.insert(id.clone(), Note { cause, previous: None });
             }
             Change::SlotReplace { id, previous, cause, .. } => {

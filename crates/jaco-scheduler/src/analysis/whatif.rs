@@ -38,6 +38,9 @@ pub fn survival(input: &PlanInput<'_>, attribute: &str) -> Vec<Survival> {
             groups.entry(value).or_default().insert(node.id);
         }
     }
+    if groups.is_empty() {
+        return Vec::new();
+    }
     let now = waiting(&plan(input));
     let survive = |(lost, nodes): (Cow<'_, str>, BTreeSet<NodeId>)| {
         let more = waiting(&lose(input, &nodes)).into_iter().filter_map(|(service, count)| {

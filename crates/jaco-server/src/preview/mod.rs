@@ -147,11 +147,18 @@ fn stays(
     config: &PlannerConfig,
 ) -> Vec<v1::PlannedStay> {
     let after = forecast.input(config);
-    let known = noncompliant(&PlanInput { state: before, ..after });
     let is_changed = |key: &ServiceKey| wanted(before, key) != wanted(&forecast.state, key);
-    let found = noncompliant(&after).into_iter();
-    let found = found.filter(|found| is_changed(&found.service) || !known.contains(found));
+    let (mut found, unchanged): (Vec<_>, Vec<_>) =
+        noncompliant(&after).into_iter().partition(|found| is_changed(&found.service));
+    // Each look reads the whole state.
+    if !unchanged.is_empty() {
+        let known: BTreeSet<_> =
+            noncompliant(&PlanInput { state: before, ..after }).into_iter().collect();
+        found.extend(unchanged.into_iter().filter(|found| !known.contains(found)));
+        found.sort();
+    }
     found
+        .into_iter()
         .map(|found| v1::PlannedStay {
             deployment: found.service.deployment.to_string(),
             service: found.service.service.to_string(),

@@ -71,11 +71,11 @@ type Answer = BoxFuture<'static, Result<Response<Body>, std::convert::Infallible
 
 fn answer(context: Context) -> impl Fn(Request<Body>) -> Answer + Clone {
     move |request| {
-        let (context, method) = (context.clone(), request.method().clone());
+        let context = context.clone();
         let page = Page::at(request.uri().path());
         async move {
             Ok(match page {
-                Some(page @ Page::Metrics) => pages::show(&context, page, &method).await,
+                Some(page @ Page::Metrics) => pages::show(&context, page, request).await,
                 None => pages::not_found(),
             })
         }

@@ -3,6 +3,7 @@
 //! They stand behind the same identification and the same table of roles as the rpcs. Must never change anything.
 
 mod answer;
+mod unwanted;
 
 use std::convert::Infallible;
 use std::task::{self, Poll};
@@ -52,9 +53,10 @@ impl Page {
     }
 }
 
-/// Answers a request for a document; `method` is that of the request.
-pub(super) async fn show(context: &Context, page: Page, method: &Method) -> Response<Body> {
-    if method != Method::GET {
+/// Answers a request for a document.
+pub(super) async fn show(context: &Context, page: Page, request: Request<Body>) -> Response<Body> {
+    if request.method() != Method::GET {
+        unwanted::discard(request.into_body()).await;
         return answer::only_get();
     }
     let shown = match context.member() {
@@ -107,8 +109,8 @@ where
         let Some(page) = Page::at(request.uri().path()) else {
             return Either::Left(self.services.call(request));
         };
-        let (context, method) = (self.context.clone(), request.method().clone());
-        Either::Right(async move { Ok(show(&context, page, &method).await) }.boxed())
+        let context = self.context.clone();
+        Either::Right(async move { Ok(show(&context, page, request).await) }.boxed())
     }
 }
 
