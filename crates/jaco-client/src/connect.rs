@@ -4,11 +4,12 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use hyper_util::rt::TokioIo;
+use jaco_pki::Refusal;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 use tonic::transport::Channel;
 
-use crate::error::{ConnectError, TransportError};
+use crate::error::ConnectError;
 use crate::target::Endpoint;
 
 /// Interval of HTTP/2 pings on an idle connection: a watch may be idle for hours, and a node that lost its
@@ -27,24 +28,26 @@ pub(crate) async fn connect(endpoint: &Endpoint) -> Result<Channel, ConnectError
         Endpoint::Socket(path) => {
             let opened = tokio::time::timeout(SOCKET_LIMIT, UnixStream::connect(path)).await;
             let opened = opened.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into()));
-            handshake(opened.map_err(ConnectError::Socket)?).await
+            handshake(opened.map_err(ConnectError::Socket)?, Refusal::default()).await
         }
         Endpoint::Tls { address, dialer } => {
-            handshake(dialer.connect(address.as_str()).await.map_err(ConnectError::Tls)?).await
+            let opened = dialer.connect(address.as_str()).await.map_err(ConnectError::Tls)?;
+            let refusal = opened.refusal();
+            handshake(opened, refusal).await
         }
     }
 }
 
 /// The HTTP/2 handshake over an open connection. The channel never reconnects by itself, because it
-/// would hide the cause of a failure.
-async fn handshake<S>(stream: S) -> Result<Channel, ConnectError>
+/// would hide the cause of a failure. If the node refuses the certificate, that is the cause of each further one.
+async fn handshake<S>(stream: S, refusal: Refusal) -> Result<Channel, ConnectError>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let once = Mutex::new(Some(TokioIo::new(stream)));
     let connector = tower::service_fn(move |_| {
         let stream = once.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let closed = || std::io::Error::from(std::io::ErrorKind::NotConnected);
+        let closed = || refusal.error().unwrap_or(std::io::ErrorKind::NotConnected.into());
         std::future::ready(stream.ok_or_else(closed))
     });
     // The URI is a label only: the connection is already open.
@@ -54,5 +57,5 @@ where
         .keep_alive_while_idle(true)
         .connect_with_connector(connector)
         .await
-        .map_err(|error| ConnectError::Protocol(TransportError(error.to_string())))
+        .map_err(|error| ConnectError::of_handshake(&error))
 }

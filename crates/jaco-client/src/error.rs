@@ -55,6 +55,9 @@ pub enum ConnectError {
     /// The HTTP/2 handshake failed.
     #[error(transparent)]
     Protocol(TransportError),
+    /// The node closed the connection because of the client certificate that was shown to it.
+    #[error(transparent)]
+    Certificate(TransportError),
 }
 
 /// An error of the transport: a text, because programs need no more than the code.
@@ -100,9 +103,13 @@ impl ClientError {
         if let Some(rejection) = rejection(status) {
             return Self::Refused(rejection);
         }
+        if is_certificate_refused(status) {
+            let message = format!("{endpoint}: {}", chain_of(status));
+            return Self::Refused(Rejection::new(ErrorCode::CertificateInvalid, message));
+        }
         let code = transport_code(status.code());
         if code == ErrorCode::Unavailable {
-            let source = TransportError(chain(status));
+            let source = TransportError(chain_of(status));
             return Self::Lost { endpoint: endpoint.to_owned(), source };
         }
         Self::Refused(Rejection::new(code, status.message()))
@@ -110,14 +117,22 @@ impl ClientError {
 }
 
 impl ConnectError {
+    /// Why a connection that is open did not become a channel.
+    pub(crate) fn of_handshake(error: &tonic::transport::Error) -> Self {
+        let cause = TransportError(chain(error));
+        match is_certificate_refused(error) {
+            true => Self::Certificate(cause),
+            false => Self::Protocol(cause),
+        }
+    }
+
     fn code(&self) -> ErrorCode {
         match self {
             Self::Socket(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 ErrorCode::PermissionDenied
             }
-            Self::Tls(DialError::Server(_) | DialError::WrongNode { .. }) => {
-                ErrorCode::CertificateInvalid
-            }
+            Self::Tls(DialError::Server(_) | DialError::WrongNode { .. })
+            | Self::Certificate(_) => ErrorCode::CertificateInvalid,
             Self::Socket(_)
             | Self::Tls(DialError::Timeout(_) | DialError::Connect(_) | DialError::Handshake(_))
             | Self::Protocol(_) => ErrorCode::Unavailable,
@@ -160,15 +175,36 @@ fn transport_code(code: Code) -> ErrorCode {
     }
 }
 
+/// Whether the node closed the connection because of the client's certificate, which [`jaco_pki::Refusal`] says by the kind of its error.
+fn is_certificate_refused(error: &dyn std::error::Error) -> bool {
+    let mut sources = std::iter::successors(error.source(), |error| error.source());
+    sources.any(|error| {
+        let of_http = error.downcast_ref::<h2::Error>().and_then(h2::Error::get_io);
+        let io = of_http.or_else(|| error.downcast_ref::<io::Error>());
+        io.is_some_and(|io| io.kind() == io::ErrorKind::PermissionDenied)
+    })
+}
+
+/// As [`chain`]; a status without a cause says it in its message.
+fn chain_of(status: &Status) -> String {
+    match std::error::Error::source(status) {
+        Some(source) => chain(source),
+        None if status.message().is_empty() => {
+            "the connection was closed by the other side".to_owned()
+        }
+        None => status.message().to_owned(),
+    }
+}
+
 /// The innermost cause says most: "connection reset", not "transport error".
-fn chain(status: &Status) -> String {
-    let mut text = status.message().to_owned();
-    let mut source = std::error::Error::source(status);
+fn chain(outermost: &dyn std::error::Error) -> String {
+    let mut text = outermost.to_string();
+    let mut source = outermost.source();
     while let Some(error) = source {
         text = error.to_string();
         source = error.source();
     }
-    if text.is_empty() { "the connection was closed by the other side".to_owned() } else { text }
+    text
 }
 
 #[cfg(test)]

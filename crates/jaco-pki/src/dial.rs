@@ -5,7 +5,7 @@
 use std::fmt;
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -46,7 +46,34 @@ pub struct DialedConnection {
     server: NodeCertificate,
     /// Where a member dials.
     member: Option<MemberConnection>,
+    heard: Heard,
+    refusal: Refusal,
 }
+
+/// Whether and why the server refused the certificate that was shown to it. Outlives the connection.
+#[derive(Debug, Clone, Default)]
+pub struct Refusal(Arc<OnceLock<AlertDescription>>);
+
+impl Refusal {
+    /// The refusal as an error of the kind [`io::ErrorKind::PermissionDenied`].
+    #[must_use]
+    pub fn error(&self) -> Option<io::Error> {
+        let refused = CertificateRefused(*self.0.get()?);
+        Some(io::Error::new(io::ErrorKind::PermissionDenied, refused))
+    }
+}
+
+/// Whether the server has said anything since the handshake.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Heard {
+    Nothing,
+    Something,
+}
+
+/// The server does not accept the certificate that was shown to it, and said why.
+#[derive(Debug, thiserror::Error)]
+#[error("the node refuses the certificate that was shown to it: {}", alert(*.0))]
+struct CertificateRefused(AlertDescription);
 
 /// What belongs to a connection that a member has opened.
 #[derive(Debug)]
@@ -182,7 +209,8 @@ impl Dialer {
         let leaf = leaf.ok_or(DialError::Server(IdentityError::Missing))?;
         let server = NodeCertificate::read(leaf).map_err(DialError::Server)?;
         let member = entered.map(|entered| entered.established(&server));
-        Ok(DialedConnection { stream, server, member })
+        let refusal = Refusal::default();
+        Ok(DialedConnection { stream, server, member, heard: Heard::Nothing, refusal })
     }
 }
 
@@ -255,6 +283,24 @@ impl DialedConnection {
         }
     }
 
+    /// The cause of a failed write. A server that refuses the certificate says so and closes the connection, and in TLS 1.3 that is
+    /// after the client's handshake: whoever writes first would only learn that it was closed.
+    fn cause(&mut self, ctx: &mut Context<'_>, error: io::Error) -> io::Error {
+        if self.heard == Heard::Something {
+            return error;
+        }
+        match Pin::new(self).poll_read(ctx, &mut ReadBuf::new(&mut [0; 1])) {
+            Poll::Ready(Err(why)) => why,
+            Poll::Ready(Ok(())) | Poll::Pending => error,
+        }
+    }
+
+    /// Whether the server has refused the own certificate, now and later.
+    #[must_use]
+    pub fn refusal(&self) -> Refusal {
+        self.refusal.clone()
+    }
+
     /// The certificate with which the server proved itself.
     #[must_use]
     pub fn server(&self) -> &NodeCertificate {
@@ -273,15 +319,30 @@ impl AsyncRead for DialedConnection {
         {
             return Poll::Ready(Ok(()));
         }
-        let read = Pin::new(&mut self.stream).poll_read(ctx, buffer);
-        // In TLS 1.3 a client hears only after its handshake that its certificate was refused.
-        if let Poll::Ready(Err(error)) = &read
-            && is_removal(error)
-            && let Some(member) = &self.member
-        {
-            member.removal.cancel();
+        let before = buffer.filled().len();
+        match Pin::new(&mut self.stream).poll_read(ctx, buffer) {
+            Poll::Ready(Ok(())) => {
+                if buffer.filled().len() > before {
+                    self.heard = Heard::Something;
+                }
+                Poll::Ready(Ok(()))
+            }
+            // In TLS 1.3 a client hears only after its handshake that its certificate was refused.
+            Poll::Ready(Err(error)) => {
+                let refused = refusal(&error);
+                if refused == Some(AlertDescription::CertificateRevoked)
+                    && let Some(member) = &self.member
+                {
+                    member.removal.cancel();
+                }
+                if let Some(alert) = refused {
+                    // The first word counts.
+                    self.refusal.0.set(alert).ok();
+                }
+                Poll::Ready(Err(self.refusal.error().unwrap_or(error)))
+            }
+            Poll::Pending => Poll::Pending,
         }
-        read
     }
 }
 
@@ -292,7 +353,8 @@ impl AsyncWrite for DialedConnection {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         self.check_open()?;
-        Pin::new(&mut self.stream).poll_write(ctx, bytes)
+        let written = Pin::new(&mut self.stream).poll_write(ctx, bytes);
+        written.map_err(|error| self.cause(ctx, error))
     }
 
     fn poll_write_vectored(
@@ -301,7 +363,8 @@ impl AsyncWrite for DialedConnection {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         self.check_open()?;
-        Pin::new(&mut self.stream).poll_write_vectored(ctx, slices)
+        let written = Pin::new(&mut self.stream).poll_write_vectored(ctx, slices);
+        written.map_err(|error| self.cause(ctx, error))
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -309,7 +372,8 @@ impl AsyncWrite for DialedConnection {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, ctx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(ctx)
+        let flushed = Pin::new(&mut self.stream).poll_flush(ctx);
+        flushed.map_err(|error| self.cause(ctx, error))
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, ctx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -322,10 +386,37 @@ fn any_name() -> ServerName<'static> {
     ServerName::try_from("any.internal").expect("a constant name")
 }
 
-/// Whether the peer refused this node's certificate because the node was removed.
-fn is_removal(error: &io::Error) -> bool {
-    let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
-    matches!(tls, Some(rustls::Error::AlertReceived(AlertDescription::CertificateRevoked)))
+/// Why the server refused the own certificate, if it did.
+#[expect(clippy::wildcard_enum_match_arm, reason = "all other alerts are about something else")]
+fn refusal(error: &io::Error) -> Option<AlertDescription> {
+    let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>())?;
+    let rustls::Error::AlertReceived(alert) = tls else { return None };
+    match alert {
+        AlertDescription::BadCertificate
+        | AlertDescription::UnsupportedCertificate
+        | AlertDescription::CertificateRevoked
+        | AlertDescription::CertificateExpired
+        | AlertDescription::CertificateUnknown
+        | AlertDescription::UnknownCA
+        | AlertDescription::DecryptError
+        | AlertDescription::AccessDenied => Some(*alert),
+        _ => None,
+    }
+}
+
+/// An alert (RFC 8446, section 6.2) in words.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the others are not about certificates")]
+fn alert(alert: AlertDescription) -> &'static str {
+    match alert {
+        AlertDescription::CertificateRevoked => "it was revoked",
+        AlertDescription::CertificateExpired => "it has expired, or a clock is wrong",
+        // Authorities of one cluster have one name: a signature of another one is a wrong one.
+        AlertDescription::UnknownCA | AlertDescription::DecryptError => {
+            "it is not of an authority that the cluster trusts"
+        }
+        AlertDescription::AccessDenied => "it is not for this cluster",
+        _ => "it cannot be verified",
+    }
 }
 
 impl fmt::Debug for Dialer {

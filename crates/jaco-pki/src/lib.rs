@@ -42,7 +42,7 @@ pub use crate::ca::{CaCertificate, CertificateAuthority, TrustBundle};
 pub use crate::connection::{
     AdmissionRefusal, AnonymousLimits, Connections, PeerIdentity, Standing, TlsConnection,
 };
-pub use crate::dial::{DialError, DialedConnection, Dialer};
+pub use crate::dial::{DialError, DialedConnection, Dialer, Refusal};
 pub use crate::files::IdentityDir;
 pub use crate::fingerprint::Fingerprint;
 pub use crate::identity::{IdentityError, NodeCertificate};

@@ -3,22 +3,53 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use futures::FutureExt as _;
+use jaco_proto::v1::StatusScope;
 use jaco_types::{ErrorCode, Rejection};
 use tokio::sync::{Mutex as Turn, Notify, OwnedMutexGuard, watch};
+use tokio::time::Instant;
 
 use crate::answers::{Answer, Answers};
 
 /// How many different subjects are watched at a time on one node, however many watch each.
 const FEEDS_MAX: usize = 64;
 
+/// How long renderings may take without a rest: some commands one after another do not wait for it, in the largest cluster.
+const UNRESTED_MAX: Duration = Duration::from_secs(4);
+
 /// The open feeds of a node.
 #[derive(Debug, Default)]
 pub struct Feeds {
     open: Mutex<HashMap<Subject, Arc<Feed>>>,
-    turn: Arc<Turn<()>>,
+    turn: Arc<Turn<Exertion>>,
     pub(crate) answers: Answers,
+}
+
+/// How long renderings took, less the time in which there were none. Beyond [`UNRESTED_MAX`] they rest: so watchers of a large
+/// state that changes all the time take half a processor at most.
+#[derive(Debug)]
+pub(crate) struct Exertion {
+    time: Duration,
+    /// The end of the last rendering.
+    since: Instant,
+}
+
+impl Default for Exertion {
+    fn default() -> Self {
+        Self { time: Duration::ZERO, since: Instant::now() }
+    }
+}
+
+impl Exertion {
+    /// Counts a rendering, and says how long to rest after it.
+    pub(crate) fn count(&mut self, begun: Instant, ended: Instant) -> Duration {
+        let rested = self.time.saturating_sub(begun.duration_since(self.since));
+        self.time = rested + ended.duration_since(begun);
+        self.since = ended;
+        self.time.saturating_sub(UNRESTED_MAX)
+    }
 }
 
 /// What is watched; empty names are all.
@@ -26,6 +57,7 @@ pub struct Feeds {
 pub(crate) struct Subject {
     pub(crate) deployment: String,
     pub(crate) service: String,
+    pub(crate) scope: StatusScope,
 }
 
 /// What watchers of one subject share.
@@ -77,9 +109,8 @@ impl Feeds {
         Ok((newest, wanted))
     }
 
-    /// Waits until no other feed renders. Whoever renders rests as long as that took before giving the turn back: so
-    /// watchers of a large state that changes all the time take half a processor at most.
-    pub(crate) async fn turn(&self) -> OwnedMutexGuard<()> {
+    /// Waits until no other feed renders. Whoever renders counts that, and gives the turn back after the rest.
+    pub(crate) async fn turn(&self) -> OwnedMutexGuard<Exertion> {
         Arc::clone(&self.turn).lock_owned().await
     }
 
@@ -124,7 +155,11 @@ mod tests {
     #[test]
     fn one_rendering_serves_all_who_joined_before_it() {
         let feeds = Feeds::default();
-        let subject = || Subject { deployment: "shop".to_owned(), service: String::new() };
+        let subject = || Subject {
+            deployment: "shop".to_owned(),
+            service: String::new(),
+            scope: StatusScope::All,
+        };
         let mut opened = None;
         let (_first, wanted) = feeds.join(subject(), |_, feed| opened = Some(feed)).unwrap();
         let feed = opened.unwrap();
@@ -134,5 +169,32 @@ mod tests {
         let (_late, next) = feeds.join(subject(), |_, _| panic!("it is open")).unwrap();
         assert_eq!(next, 2);
         assert!(feed.joined.notified().now_or_never().is_some(), "one is asked for");
+    }
+
+    /// R-FAULT-3, R-CLI-10: commands one after another do not wait for a rest, and renderings that never end take half of the
+    /// time.
+    #[test]
+    fn renderings_rest_once_there_are_many() {
+        let ms = Duration::from_millis;
+        let mut exertion = Exertion::default();
+        let mut now = exertion.since;
+        let mut render = |pause: Duration, took: Duration| {
+            let begun = now + pause;
+            now = begun + took;
+            let rest = exertion.count(begun, now);
+            now += rest;
+            rest
+        };
+        for _ in 0..8 {
+            assert_eq!(render(ms(0), ms(500)), ms(0));
+        }
+        for _ in 0..20 {
+            assert_eq!(render(ms(0), ms(500)), ms(500), "half of the time");
+        }
+        assert_eq!(render(ms(300), ms(500)), ms(200), "a pause counts as a rest");
+        for _ in 0..20 {
+            assert_eq!(render(ms(500), ms(500)), ms(0));
+        }
+        assert_eq!(render(ms(3_600_000), ms(4001)), ms(1), "a long pause is no more than a rest");
     }
 }

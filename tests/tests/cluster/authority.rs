@@ -19,7 +19,7 @@ fn file(cluster: &Cluster, node: usize, name: &str) -> String {
     std::fs::read_to_string(path).expect("a member has it")
 }
 
-fn trusted(cluster: &Cluster, node: usize) -> Vec<String> {
+pub(crate) fn trusted(cluster: &Cluster, node: usize) -> Vec<String> {
     let trust = TrustBundle::from_pem(&file(cluster, node, "ca.crt")).expect("authorities");
     trust.authorities().iter().map(|one| one.fingerprint().to_string()).collect()
 }
@@ -48,7 +48,7 @@ async fn rotation(client: &Client) -> Result<v1::RotationInfo, String> {
 }
 
 /// Waits until a node knows of this phase, and that it waits for nobody.
-async fn reached(cluster: &Cluster, node: usize, phase: &str) -> v1::RotationInfo {
+pub(crate) async fn reached(cluster: &Cluster, node: usize, phase: &str) -> v1::RotationInfo {
     eventually(&format!("{phase} is reached"), || async {
         let now = rotation(&cluster.nodes[node].client()).await?;
         let is_there = now.phase == phase && now.holders.is_empty();
@@ -58,7 +58,7 @@ async fn reached(cluster: &Cluster, node: usize, phase: &str) -> v1::RotationInf
 }
 
 /// Waits until a phase waits for these nodes, and for nobody else.
-async fn held_by(cluster: &Cluster, node: usize, phase: &str, holder: &str) {
+pub(crate) async fn held_by(cluster: &Cluster, node: usize, phase: &str, holder: &str) {
     eventually(&format!("{phase} waits for {holder}"), || async {
         let now = rotation(&cluster.nodes[node].client()).await?;
         let is_so = now.phase == phase && now.holders == [holder];
@@ -67,7 +67,7 @@ async fn held_by(cluster: &Cluster, node: usize, phase: &str, holder: &str) {
     .await;
 }
 
-fn rotate(cluster: &Cluster, node: usize, options: &[&str]) -> serde_json::Value {
+pub(crate) fn rotate(cluster: &Cluster, node: usize, options: &[&str]) -> serde_json::Value {
     // Nothing was stolen.
     let options = if options.is_empty() { &["--with-present-kek"] } else { options };
     let line: Vec<&str> =

@@ -12,6 +12,8 @@ use jaco_testkit::{
 use jaco_types::ErrorCode;
 use tokio::process::Command;
 
+use crate::authority::{held_by, reached, rotate};
+
 /// Runs `jaco` with this home directory, in it.
 async fn jaco(home: &Path, line: &str) -> Output {
     let mut command = Command::new(binary("jaco"));
@@ -262,4 +264,78 @@ async fn certificates_expire() {
     assert_eq!(code, Some(10), "{said}");
     assert!(said.contains("brief.crt") && said.contains("has expired"), "{said}");
     assert!(said.contains("jaco token renew brief --csr"), "{said}");
+}
+
+async fn has_access(client: &Client) -> Result<(), String> {
+    let asked = client.status(v1::ClusterStatusRequest {}).await;
+    asked.map(drop).map_err(|error| error.to_string())
+}
+
+/// R-CLI-6: while the authority is rotated, users renew their certificates by themselves, before the old one is dropped, and
+/// are told when it is time and when it is too early. Who has not is refused at the end, on an open connection as well, and an
+/// admin renews.
+#[tokio::test(flavor = "multi_thread")]
+async fn users_renew_before_an_old_authority_is_dropped() {
+    let mut cluster = Cluster::start(3, Engine::Fake).await;
+    let leader = cluster.leader().await;
+    let off = (leader + 1) % 3;
+    let folder = tempfile::tempdir().expect("temporary files can be made");
+    let home = folder.path();
+    std::fs::copy(cluster.nodes[0].folder().join("data/node/ca.crt"), home.join("ca"))
+        .expect("a member has it");
+    let socket = cluster.nodes[leader].socket();
+    let socket = format!("--socket {}", socket.display());
+    for name in ["ann", "bob"] {
+        done(home, &format!("token request {name}")).await;
+        let issue = format!("{socket} token issue {name} --role operator --csr {name}.csr");
+        let certificate = done(home, &issue).await;
+        std::fs::write(home.join(format!("{name}.crt")), certificate).expect("written");
+        let server = &cluster.nodes[leader].address;
+        done(
+            home,
+            &format!(
+                "context set {name} --servers {server} --ca ca --certificate {name}.crt --key {name}.key"
+            ),
+        )
+        .await;
+    }
+    let carl = client(&cluster, leader, issued(&cluster, "carl", "viewer", 0).await);
+    has_access(&carl).await.expect("it is let in");
+    let kept = |name: &str| home.join(format!(".config/jaco/contexts/{name}"));
+
+    cluster.nodes[off].kill();
+    rotate(&cluster, leader, &[]);
+    held_by(&cluster, leader, "trusting", &cluster.nodes[off].name).await;
+    let told = jaco(home, "--context ann status").await;
+    let told = String::from_utf8(told.stderr).expect("text");
+    assert!(told.contains("jaco token renew"), "{told}");
+    let early = jaco(home, "--context ann token renew").await;
+    let said = String::from_utf8(early.stderr).expect("text");
+    assert!(early.status.success() && said.contains("Renew again"), "{said}");
+    std::fs::copy(kept("ann").join("client.crt"), home.join("early.crt")).expect("a copy");
+    cluster.nodes[off].start();
+    reached(&cluster, leader, "trusting").await;
+
+    let renewed = jaco(home, "--context ann token renew").await;
+    let said = String::from_utf8(renewed.stderr).expect("text");
+    assert!(renewed.status.success() && !said.contains("Renew again"), "{said}");
+    has_access(&carl).await.expect("the old one still counts");
+    done(home, "--context bob status").await;
+
+    rotate(&cluster, leader, &["--continue", "--revoke-join-tokens"]);
+    reached(&cluster, leader, "settled").await;
+    done(home, "--context ann status").await;
+    done(home, "--context ann node cordon n1").await;
+    let (_, said) = refused(home, "--context bob status").await;
+    assert!(said.contains("certificate"), "{said}");
+    std::fs::copy(kept("ann").join("ca.crt"), home.join("ca")).expect("a copy");
+    let server = &cluster.nodes[leader].address;
+    let early =
+        format!("--server {server} --ca-cert ca --client-cert early.crt --client-key ann.key");
+    let (_, said) = refused(home, &format!("{early} status")).await;
+    assert!(said.contains("certificate"), "{said}");
+    has_access(&carl).await.expect_err("an open connection has ended");
+    let renewed = done(home, &format!("{socket} token renew bob --csr bob.csr")).await;
+    std::fs::write(kept("bob").join("client.crt"), renewed).expect("written");
+    done(home, "--context bob status").await;
 }

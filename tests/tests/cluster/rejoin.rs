@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use jaco_testkit::{Cluster, Engine, Node, binary, eventually, v1};
 
+use crate::authority::{held_by, reached, rotate, trusted};
 use crate::reverted::copy;
 use crate::scenario::deploy;
 
@@ -241,4 +242,31 @@ async fn a_node_that_was_removed_meanwhile_is_cleared() {
     .await;
     cluster.join(2).await;
     cluster.settled().await;
+}
+
+/// R-FAULT-1, R-CLI-6: while the authority is rotated, a node that lost its log holds the phase that began without it. It returns by
+/// the same command, with a certificate that outlives the phase, and the rotation goes on.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_without_its_log_returns_while_the_authority_is_rotated() {
+    let mut cluster = Cluster::start(3, Engine::Fake).await;
+    let leader = cluster.leader().await;
+    let lost = (leader + 1) % 3;
+    for (phase, action) in
+        [("trusting", &[][..]), ("renewing", &["--continue", "--revoke-join-tokens"])]
+    {
+        let before = members(&cluster, lost).await[&cluster.nodes[lost].name].clone();
+        cluster.nodes[lost].kill();
+        fs::remove_dir_all(raft_of(&cluster.nodes[lost]).join("log")).expect("the log is there");
+        rotate(&cluster, leader, action);
+        held_by(&cluster, leader, phase, &before.hostname).await;
+        let returned = rejoin(&cluster.nodes[lost], &["--yes"]);
+        assert!(returned.status.success(), "{phase}: {}", said(&returned));
+        cluster.nodes[lost].start();
+        is_back(&cluster, lost, &before).await;
+        let goal = if phase == "renewing" { "settled" } else { phase };
+        reached(&cluster, leader, goal).await;
+    }
+    issue(&cluster.nodes[lost], "after").await;
+    let (new, now) = (trusted(&cluster, leader), trusted(&cluster, lost));
+    assert_eq!((new.len(), &new), (1, &now), "all trust the new one alone");
 }

@@ -202,3 +202,27 @@ async fn missing_credential_exits_with_10() {
     let (code, said) = run(Some(&wrong.reveal()));
     assert!(code == Some(10) && said.contains("[token_invalid]"), "{code:?}: {said}");
 }
+
+/// R-CLI-10: who asks for nodes or deployments alone gets no replicas, of which there may be very many, and the same of the rest.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_status_has_what_was_asked_for() {
+    let cluster = Cluster::start(1, Engine::Fake).await;
+    deploy(&cluster, "shop", "web:1", 3).await;
+    let client = cluster.client();
+    let read = async |scope: v1::StatusScope| {
+        let request = v1::StatusRequest { scope: scope.into(), ..Default::default() };
+        client.read_status(request).await.expect("it is answered")
+    };
+    let all = read(v1::StatusScope::All).await;
+    assert_eq!((all.deployments.len(), all.replicas.len(), all.nodes.len()), (1, 3, 1));
+    let deployments = read(v1::StatusScope::Deployments).await;
+    assert_eq!(deployments.deployments, all.deployments);
+    assert_eq!((deployments.replicas.len(), deployments.nodes.len()), (0, 1));
+    let nodes = read(v1::StatusScope::Nodes).await;
+    assert_eq!((nodes.deployments.len(), nodes.replicas.len()), (0, 0));
+    let names = |status: &v1::StatusResponse| {
+        status.nodes.iter().map(|node| node.hostname.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&nodes), names(&all));
+    assert!(nodes.raft_index >= all.raft_index, "it is of a state as every other");
+}

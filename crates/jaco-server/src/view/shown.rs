@@ -13,6 +13,7 @@ use super::{STOPPING, deployment_info, leftover_info, replica_info, replica_stat
 pub(crate) struct Shown<'s> {
     state: &'s ClusterState,
     request: &'s v1::StatusRequest,
+    /// None where neither replicas nor deployments are asked for.
     slots: BTreeMap<&'s ServiceKey, Vec<&'s Slot>>,
 }
 
@@ -20,24 +21,29 @@ impl<'s> Shown<'s> {
     #[must_use]
     pub(crate) fn of(state: &'s ClusterState, request: &'s v1::StatusRequest) -> Self {
         let mut slots: BTreeMap<&ServiceKey, Vec<&Slot>> = BTreeMap::new();
-        for slot in state.slots.values().filter(|slot| is_wanted(request, &slot.service)) {
-            slots.entry(&slot.service).or_default().push(slot);
+        if request.scope() != v1::StatusScope::Nodes {
+            for slot in state.slots.values().filter(|slot| is_wanted(request, &slot.service)) {
+                slots.entry(&slot.service).or_default().push(slot);
+            }
         }
         Self { state, request, slots }
     }
 
     pub(crate) fn deployments(&self) -> impl Iterator<Item = v1::DeploymentInfo> {
         let wanted = self.request.deployment.as_str();
-        let all = self.state.deployments.values();
+        let shows_them = self.request.scope() != v1::StatusScope::Nodes;
+        let all = self.state.deployments.values().filter(move |_| shows_them);
         all.filter(move |it| wanted.is_empty() || it.name.as_str() == wanted)
             .map(|deployment| deployment_info(self.state, deployment, &self.slots))
     }
 
     /// By service; at the end what is no replica any more and is being removed.
     pub(crate) fn replicas(&self) -> impl Iterator<Item = v1::ReplicaInfo> {
-        let slots = self.slots.values().flatten();
+        let shows_them = self.request.scope() == v1::StatusScope::All;
+        let slots = self.slots.values().flatten().filter(move |_| shows_them);
         let replicas = slots.map(|slot| replica_info(self.state, slot));
-        replicas.chain(self.leftovers().map(|seen| leftover_info(self.state, seen)))
+        let leftovers = self.leftovers().filter(move |_| shows_them);
+        replicas.chain(leftovers.map(|seen| leftover_info(self.state, seen)))
     }
 
     /// State and code of each replica.
@@ -52,6 +58,9 @@ impl<'s> Shown<'s> {
     /// The nodes that pull something for what is shown.
     #[must_use]
     pub(crate) fn pulling(&self) -> BTreeSet<NodeId> {
+        if self.request.scope() == v1::StatusScope::Nodes {
+            return BTreeSet::new();
+        }
         let slots = self.slots.values().flatten();
         let seen = slots.filter_map(|slot| self.state.observed.get(&slot.current_id()));
         let pulls = |seen: &&InstanceObserved| {

@@ -138,6 +138,26 @@ impl AuthorityRotation {
         }
     }
 
+    /// The authority that signs certificates of operators: the new one as soon as all `members` trust it. No phase waits for
+    /// operators, so they renew theirs before the one in which members do; that one ends in moments, and the old authority
+    /// with it.
+    #[must_use]
+    pub fn signs_for_operators(&self, members: &Table<NodeId, Node>) -> &RotatedAuthority {
+        match self.phase {
+            RotationPhase::Trusting if self.all_have(RotationStep::Trusts, members) => &self.new,
+            RotationPhase::Trusting
+            | RotationPhase::Renewing
+            | RotationPhase::Settled
+            | RotationPhase::Abandoned => self.signs(),
+        }
+    }
+
+    /// Whether a certificate that an operator gets now ends with this rotation: it is of the authority that will be dropped.
+    #[must_use]
+    pub fn is_early_for_operators(&self, members: &Table<NodeId, Node>) -> bool {
+        !self.phase.is_last() && self.signs_for_operators(members) != &self.new
+    }
+
     /// The certificates of those that are trusted, PEM, the one that signs first.
     #[must_use]
     pub fn certificates(&self) -> String {

@@ -284,6 +284,13 @@ impl World {
                 );
             }
         }
+        if let Some(rotation) = &self.history.state.rotation {
+            let signer = rotation.signs_for_operators(&self.history.state.nodes).fingerprint;
+            for (node, member) in &self.members {
+                let is_let_in = member.trusted.contains(&signer);
+                prop_assert!(is_let_in, "{node} refuses what an operator gets: {rotation:?}");
+            }
+        }
         if let Some(rotation) = &self.history.state.rotation
             && rotation.phase == RotationPhase::Settled
         {
@@ -319,7 +326,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     /// Each certificate that a member uses is signed by an authority that each member trusts; no phase is left before
-    /// each member's report, and none is entered twice; once settled, no connection of the old authority is left.
+    /// each member's report, and none is entered twice; once settled, no connection of the old authority is left. What an
+    /// operator gets at any moment is accepted by each member.
     #[test]
     fn members_never_stop_believing_each_other(steps in proptest::collection::vec(step(), 0..250)) {
         let mut world = World::new();

@@ -26,7 +26,8 @@ pub fn size(bytes: u64) -> String {
 /// after `web-9`.
 #[must_use]
 pub fn natural_order(a: &str, b: &str) -> Ordering {
-    let (mut left, mut right) = (a, b);
+    let common = common_parts(a, b);
+    let (mut left, mut right) = (&a[common..], &b[common..]);
     loop {
         let (a_part, a_rest) = split_part(left);
         let (b_part, b_rest) = split_part(right);
@@ -40,6 +41,16 @@ pub fn natural_order(a: &str, b: &str) -> Ordering {
         }
         (left, right) = (a_rest, b_rest);
     }
+}
+
+/// The length of the parts at the beginning that are the same, or somewhat less. Names of replicas differ at their end.
+fn common_parts(a: &str, b: &str) -> usize {
+    let same = a.bytes().zip(b.bytes()).take_while(|(left, right)| left == right).count();
+    let Some(last) = same.checked_sub(1) else { return 0 };
+    // The part that the last common byte is in may go on differently.
+    let is_digit = |at: &usize| a.as_bytes()[*at].is_ascii_digit();
+    let class = is_digit(&last);
+    (0..last).rev().find(|at| is_digit(at) != class).map_or(0, |end| end + 1)
 }
 
 /// The leading digits, or else everything before the first digit; and the rest.
@@ -61,6 +72,43 @@ mod tests {
         assert_eq!(names, expected);
         assert_eq!(natural_order("a01", "a1"), "a01".cmp("a1"));
         assert_eq!(natural_order("a", "a"), Ordering::Equal);
+    }
+
+    /// What two names have in common at their beginning is passed over; the order is that of their parts all the same.
+    #[test]
+    fn common_beginnings_do_not_change_the_order() {
+        let parts = |text: &str| {
+            let (mut parts, mut rest) = (Vec::new(), text.to_owned());
+            while !rest.is_empty() {
+                let (part, after) = split_part(&rest);
+                parts.push(part.to_owned());
+                rest = after.to_owned();
+            }
+            parts
+        };
+        let by_parts = |a: &str, b: &str| {
+            let (left, right) = (parts(a), parts(b));
+            let each = left.iter().zip(&right).map(|(left, right)| {
+                match (left.parse::<u64>(), right.parse::<u64>()) {
+                    (Ok(left), Ok(right)) => left.cmp(&right),
+                    _ => left.cmp(right),
+                }
+            });
+            let first = each.into_iter().find(|order| order.is_ne());
+            first.unwrap_or_else(|| left.len().cmp(&right.len())).then_with(|| a.cmp(b))
+        };
+        let letters = ["", "a", "-", "é", "è", "1", "10", "01", "9"];
+        let mut names = Vec::new();
+        for first in letters {
+            for second in letters {
+                names.extend(letters.map(|third| format!("{first}{second}{third}")));
+            }
+        }
+        for a in &names {
+            for b in &names {
+                assert_eq!(natural_order(a, b), by_parts(a, b), "{a:?} {b:?}");
+            }
+        }
     }
 
     #[test]

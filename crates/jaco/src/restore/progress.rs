@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jaco_client::{Client, ClientError};
-use jaco_proto::v1::StatusRequest;
+use jaco_proto::v1::{StatusRequest, StatusScope};
 use jaco_types::ContentId;
 use jaco_types::code::ExitCode;
 
@@ -103,8 +103,8 @@ impl Restore<'_> {
     /// Makes the node that answers apply everything that is committed, so that objects restored by an
     /// earlier run through another node count as unchanged.
     pub(super) async fn catch_up(&self) -> Result<(), RestoreError> {
-        let deployment = self.backup.deployments().next().unwrap_or_default().to_owned();
-        let request = StatusRequest { deployment, linearizable: true, ..StatusRequest::default() };
+        let scope = StatusScope::Nodes.into();
+        let request = StatusRequest { scope, linearizable: true, ..StatusRequest::default() };
         self.client.read_status(request).await?;
         Ok(())
     }

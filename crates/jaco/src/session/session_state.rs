@@ -161,6 +161,13 @@ impl Session {
                 ca.display()
             ));
         }
+        let is_rotated = trust.authorities().len() > known.authorities().len();
+        if is_rotated && self.own_certificate().is_ok() {
+            self.ui.note(
+                "warning: the cluster's authority is being rotated, and will refuse your client certificate at the end: renew \
+                 it now (jaco token renew)",
+            );
+        }
     }
 
     /// Uses this client from now on.

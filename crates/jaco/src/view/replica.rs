@@ -1,7 +1,7 @@
 //! Replicas of services.
 
 use jaco_proto::v1::{ReplicaAddress, ReplicaInfo, RetiringInfo, TerminatingInfo};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use super::json::{image_with_digest, non_empty, string_map, without_null};
@@ -9,7 +9,7 @@ use super::{pull, termination};
 use crate::format::quantity::natural_order;
 use crate::format::table::Table;
 use crate::format::time;
-use crate::output::{Detail, Frame};
+use crate::output::{Detail, Frame, JsonLayout, Show};
 use crate::view::reason;
 
 /// A replica as JSON.
@@ -148,6 +148,41 @@ fn ports(replica: &ReplicaInfo) -> Vec<Port<'_>> {
         pairs.map(|(container, address)| Port { container: *container, address }).collect();
     ports.sort_by_key(|port| port.container);
     ports
+}
+
+/// The result of `jaco get replicas`.
+#[derive(Debug)]
+pub(crate) struct Replicas<'a>(pub(crate) &'a [ReplicaInfo]);
+
+impl Show for Replicas<'_> {
+    fn json(&self) -> Value {
+        self.0.iter().map(json).collect()
+    }
+
+    fn json_text(&self, layout: JsonLayout) -> String {
+        layout.text(&OneByOne(self.0))
+    }
+
+    fn text(&self, frame: &Frame) -> String {
+        table(self.0, frame)
+    }
+}
+
+/// Replicas of which each is converted when it is written.
+struct OneByOne<'a>(&'a [ReplicaInfo]);
+
+impl Serialize for OneByOne<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        one_by_one(self.0, to)
+    }
+}
+
+/// Writes a list of replicas, each of which is converted when it is written.
+pub(crate) fn one_by_one<S: Serializer>(
+    replicas: &[ReplicaInfo],
+    to: S,
+) -> Result<S::Ok, S::Error> {
+    to.collect_seq(replicas.iter().map(Json::of))
 }
 
 /// Replicas as a table, in natural order of their ids.

@@ -1,7 +1,7 @@
 //! Deployments, replicas and nodes.
 
 use jaco_proto::v1::{ReplicaInfo, StatusResponse};
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use serde_json::Value;
 
 use super::json::non_empty;
@@ -22,14 +22,10 @@ struct Json<'a> {
     leader: Option<&'a str>,
     nodes: Vec<Value>,
     raft_index: u64,
-    #[serde(serialize_with = "one_by_one")]
+    #[serde(serialize_with = "replica::one_by_one")]
     replicas: &'a [ReplicaInfo],
     #[serde(skip_serializing_if = "Option::is_none")]
     stale: Option<Value>,
-}
-
-fn one_by_one<S: Serializer>(replicas: &[ReplicaInfo], to: S) -> Result<S::Ok, S::Error> {
-    to.collect_seq(replicas.iter().map(replica::Json::of))
 }
 
 impl<'a> Json<'a> {

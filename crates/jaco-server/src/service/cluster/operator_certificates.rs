@@ -10,7 +10,7 @@ use jaco_state::token::{OperatorToken, Proof};
 use jaco_types::{Author, ErrorCode, Identity, Rejection, Role, Timestamp, TokenId};
 
 use super::tokens::{expiry, rights};
-use crate::auth::authority::open_authority;
+use crate::auth::authority::open_authority_for_operators;
 use crate::auth::cluster_key::cluster_meta;
 use crate::auth::permission::{self, Concern};
 use crate::forward::Write;
@@ -86,13 +86,17 @@ pub(super) fn renew(
         permission::rights(state, &Identity::Operator { token: id.clone() }, now).map(drop)
     })?;
     let signed = sign(&authority(member)?, &csr, &id, known.expires_at, now)?;
-    let ca_certificate_pem =
-        member.store.read(|state| cluster_meta(state).map(|meta| meta.ca_certificate.clone()))?;
+    let (ca_certificate_pem, ends_with_rotation) = member.store.read(|state| {
+        let rotation = state.rotation.as_ref();
+        let early = rotation.is_some_and(|now| now.is_early_for_operators(&state.nodes));
+        cluster_meta(state).map(|meta| (meta.ca_certificate.clone(), early))
+    })?;
     Ok(v1::RenewOperatorCertificateResponse {
         certificate_pem: ca::certificate_pem(&signed.der),
         certificate_expires_at_ms: view::millis(signed.expires_at),
         expires_at_ms: known.expires_at.map_or(0, view::millis),
         ca_certificate_pem,
+        ends_with_rotation,
     })
 }
 
@@ -123,7 +127,7 @@ fn request(csr_der: &[u8]) -> Result<NodeCsr, Rejection> {
 }
 
 fn authority(member: &Member) -> Result<CertificateAuthority, Rejection> {
-    member.store.read(|state| open_authority(state, &member.cluster_key))
+    member.store.read(|state| open_authority_for_operators(state, &member.cluster_key))
 }
 
 struct Signed {

@@ -103,7 +103,8 @@ fn join(
     member: &Arc<Member>,
     request: v1::StatusRequest,
 ) -> Result<(watch::Receiver<Rendering>, u64), Rejection> {
-    let subject = Subject { deployment: request.deployment, service: request.service };
+    let scope = request.scope();
+    let subject = Subject { deployment: request.deployment, service: request.service, scope };
     member.feeds.join(subject, |subject, feed| {
         tokio::spawn(render(Arc::clone(member), subject, feed));
     })
@@ -115,18 +116,19 @@ async fn render(member: Arc<Member>, subject: Subject, feed: Arc<Feed>) {
     let request = v1::StatusRequest {
         deployment: subject.deployment.clone(),
         service: subject.service.clone(),
+        scope: subject.scope.into(),
         ..v1::StatusRequest::default()
     };
     let mut index = member.store.watch_index();
     let mut last = None;
     loop {
-        let turn = member.feeds.turn().await;
+        let mut turn = member.feeds.turn().await;
         member.feeds.answers.room().await;
         let started = Instant::now();
         let number = feed.begin();
         index.borrow_and_update();
         let rendered = overview::render(&member, &request).await;
-        let rest = started.elapsed();
+        let rest = turn.count(started, Instant::now());
         tokio::spawn(async move {
             tokio::time::sleep(rest).await;
             drop(turn);

@@ -19,6 +19,9 @@ use crate::view::json::without_null;
 /// Far more than any certificate request; bounds the memory if a device is given by mistake.
 const CSR_BYTES_MAX: u64 = 64 << 10;
 
+const ENDS_WITH_ROTATION: &str = "warning: the cluster's authority is being rotated, and this certificate is of the old one: not all members trust \
+     the new one yet. Renew again before the rotation goes on (jaco cluster rotate-ca --status)";
+
 /// Makes a private key and the request for a certificate.
 pub(super) fn request(session: &mut Session, name: &str, folder: &Path) -> CommandResult {
     let id = TokenId::new(name).map_err(|error| {
@@ -72,6 +75,9 @@ pub(super) async fn renew(session: &mut Session) -> CommandResult {
         // After a rotation of the authority there is another one to trust.
         context.keep_ca(&renewed.ca_certificate_pem).map_err(not_kept)?;
     }
+    if renewed.ends_with_rotation {
+        session.ui.note(ENDS_WITH_ROTATION);
+    }
     let until = time::rfc3339(renewed.certificate_expires_at_ms);
     let file = certificate.display().to_string();
     let text = format!("{file} renewed, valid until {}\n", until.as_deref().unwrap_or("-"));
@@ -79,6 +85,7 @@ pub(super) async fn renew(session: &mut Session) -> CommandResult {
         "file": file,
         "certificate_expires_at": until,
         "expires_at": time::rfc3339(renewed.expires_at_ms),
+        "ends_with_rotation": renewed.ends_with_rotation,
         "outcome": "renewed",
     }));
     session.done(&Summary { json, text })
@@ -89,11 +96,15 @@ pub(super) async fn renew_of(session: &mut Session, name: String, path: &Path) -
     let csr_der = csr(path)?.into();
     let request = RenewOperatorCertificateRequest { name: name.clone(), csr_der };
     let renewed = session.client()?.renew_operator_certificate(request).await?;
+    if renewed.ends_with_rotation {
+        session.ui.note(ENDS_WITH_ROTATION);
+    }
     let json = without_null(json!({
         "name": name,
         "certificate": renewed.certificate_pem,
         "certificate_expires_at": time::rfc3339(renewed.certificate_expires_at_ms),
         "expires_at": time::rfc3339(renewed.expires_at_ms),
+        "ends_with_rotation": renewed.ends_with_rotation,
         "outcome": "renewed",
     }));
     session.done(&Summary { json, text: renewed.certificate_pem })

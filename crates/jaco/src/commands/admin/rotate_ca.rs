@@ -13,16 +13,16 @@ use crate::view::rotation::Rotation;
 /// The authority (CA) signs the certificates of nodes and operators. It is replaced in phases, each of which ends once
 /// every member has reported; a node that is off holds the phase, and is named.
 ///
-/// In `trusting` both authorities are trusted, and the old one signs. Contexts of operators learn the new one with
-/// their next command; who names a CA certificate by a flag or a variable needs the new one, which is in
-/// `node/ca.crt` of each node's `data_dir`. With `--continue` the phase `renewing` begins: the new one signs, all
+/// In `trusting` both authorities are trusted. The old one signs for nodes, the new one, as soon as all members trust
+/// it, for operators: who has a client certificate renews it now (`jaco token renew`), or is refused at the end, and
+/// an admin renews it. Contexts of operators learn the new one with their next command; who names a CA certificate by
+/// a flag or a variable needs the new one, which is in `node/ca.crt` of each node's `data_dir`. With `--continue` the phase `renewing` begins: the new one signs, all
 /// members renew their certificates and open their connections anew. Then the old one is dropped (`settled`).
 ///
 /// The new authority's key is sealed by the key-encryption key. After a theft that one is replaced first
 /// (`jaco cluster rotate-kek`), or the thief could open the new key as well; so this is refused where it was not, unless
 /// `--with-present-kek` says that nothing was stolen.
 ///
-/// Client certificates of operators that were not renewed after `--continue` are refused at the end: `jaco token renew`.
 /// Nothing is restarted, and no request fails.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:

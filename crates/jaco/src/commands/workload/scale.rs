@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jaco_compose::JacoYaml;
-use jaco_proto::v1::{DeploymentInfo, GetDeploymentResponse, StatusRequest};
+use jaco_proto::v1::{DeploymentInfo, GetDeploymentResponse, StatusRequest, StatusScope};
 use jaco_types::ErrorCode;
 use serde_json::{Value, json};
 
@@ -68,7 +68,9 @@ fn target(of: &str, replicas: Option<u32>) -> Result<(&str, u32), CliError> {
 
 /// The deployment that has a service of this name, if only one has.
 async fn only_deployment_with(session: &mut Session, service: &str) -> Result<String, CliError> {
-    let status = session.client()?.read_status(StatusRequest::default()).await?;
+    let scope = StatusScope::Deployments.into();
+    let request = StatusRequest { scope, ..StatusRequest::default() };
+    let status = session.client()?.read_status(request).await?;
     let has_it = |found: &&DeploymentInfo| found.services.iter().any(|known| known.name == service);
     let names: Vec<&str> =
         status.deployments.iter().filter(has_it).map(|found| found.name.as_str()).collect();

@@ -8,7 +8,8 @@ use std::time::Duration;
 use self::archive::VerifiedArchive;
 use jaco_client::fresh_request_id;
 use jaco_proto::v1::{
-    AuditRequest, SetAuditRetentionRequest, StatusRequest, VerifyAuditRequest, VerifyAuditResponse,
+    AuditRequest, SetAuditRetentionRequest, StatusRequest, StatusScope, VerifyAuditRequest,
+    VerifyAuditResponse,
 };
 use jaco_types::code::ExitCode;
 use serde_json::{Value, json};
@@ -142,7 +143,9 @@ async fn show(session: &mut Session, args: Args) -> CommandResult {
 
 /// The index of the newest entry that a node has: its clock and that of this machine may differ.
 async fn newest(session: &mut Session) -> Result<u64, CliError> {
-    let status = session.client()?.read_status(StatusRequest::default()).await?;
+    let scope = StatusScope::Nodes.into();
+    let request = StatusRequest { scope, ..StatusRequest::default() };
+    let status = session.client()?.read_status(request).await?;
     Ok(status.raft_index)
 }
 

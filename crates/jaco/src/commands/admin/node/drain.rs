@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jaco_client::fresh_request_id;
 use jaco_proto::v1::{
-    NodeInfo, SetAvailabilityRequest, StatusRequest, StatusResponse, WhatifRequest,
+    NodeInfo, SetAvailabilityRequest, StatusRequest, StatusResponse, StatusScope, WhatifRequest,
 };
 use jaco_types::{Availability, ErrorCode};
 use serde_json::json;
@@ -64,7 +64,7 @@ async fn send(
 /// Cancels drains. A node that is not draining stays as it is: one that was cordoned for another reason
 /// must not get new replicas.
 pub(super) async fn cancel(session: &mut Session, names: &[String]) -> CommandResult {
-    let request = StatusRequest { linearizable: true, ..StatusRequest::default() };
+    let request = nodes_now();
     let status = session.client()?.read_status(request).await?;
     let (mut text, mut outcomes) = (String::new(), Vec::new());
     for name in names {
@@ -87,6 +87,12 @@ pub(super) async fn cancel(session: &mut Session, names: &[String]) -> CommandRe
     }
     let json = if outcomes.len() == 1 { outcomes.remove(0) } else { json!(outcomes) };
     session.done(&Summary { json, text })
+}
+
+/// The nodes. Linearizable, so that a status from any node includes what was just told another one.
+fn nodes_now() -> StatusRequest {
+    let scope = StatusScope::Nodes.into();
+    StatusRequest { scope, linearizable: true, ..StatusRequest::default() }
 }
 
 /// A node to be drained.
@@ -118,7 +124,7 @@ async fn prepare<'n>(
     for line in plan.pending() {
         session.ui.note(&line);
     }
-    let request = StatusRequest { linearizable: true, ..StatusRequest::default() };
+    let request = nodes_now();
     let status = session.client()?.read_status(request).await?;
     let before = |name: &String| {
         let was = find(&status, name).map(|node| node.availability.clone());
@@ -175,8 +181,7 @@ pub(super) async fn drain(
     limits: &Limits,
 ) -> Result<(), CliError> {
     let drained = prepare(session, names, limits).await?;
-    // Linearizable, so that a status from any node includes the drain.
-    let request = StatusRequest { linearizable: true, ..StatusRequest::default() };
+    let request = nodes_now();
     let agreed = session.client()?.read_status(request).await?;
     let request = StatusRequest { min_index: agreed.raft_index, ..StatusRequest::default() };
     let lines = |status: &StatusResponse| names.iter().flat_map(|it| lines(status, it)).collect();

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use jaco_client::{Client, Target};
-use jaco_proto::v1::{ListNetworksRequest, StatusRequest};
+use jaco_proto::v1::{ListNetworksRequest, StatusRequest, StatusScope};
 use jaco_types::NetworkId;
 use serde_json::json;
 use tokio::time::Instant;
@@ -79,7 +79,8 @@ async fn remove_containers(session: &mut Session, record: &Record) -> Result<(),
         CliError::usage("no daemon is running to remove them", "remove them manually")
     })?;
     let client = Client::new(Target::socket(&running.socket));
-    let status = client.read_status(StatusRequest::default()).await?;
+    let scope = StatusScope::Deployments.into();
+    let status = client.read_status(StatusRequest { scope, ..StatusRequest::default() }).await?;
     let networks = client.list_networks(ListNetworksRequest::default()).await?.networks;
     let bridges = networks.iter().map(|network| NetworkId(network.id).bridge()).collect();
     session.use_client(client);

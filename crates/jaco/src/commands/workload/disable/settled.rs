@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use jaco_proto::v1::{AllocationRef, ReplicaInfo, StatusRequest, StatusResponse};
+use jaco_proto::v1::{AllocationRef, ReplicaInfo, StatusRequest, StatusResponse, StatusScope};
 use jaco_types::ErrorCode;
 
 use crate::error::CliError;
@@ -44,7 +44,8 @@ pub(super) async fn wait_until_settled(
     limit: Duration,
 ) -> Result<(), CliError> {
     // Linearizable, so that a status from any node includes the change.
-    let request = StatusRequest { linearizable: true, ..StatusRequest::default() };
+    let scope = StatusScope::Nodes.into();
+    let request = StatusRequest { scope, linearizable: true, ..StatusRequest::default() };
     let agreed = session.client()?.read_status(request).await?;
     let request = StatusRequest { min_index: agreed.raft_index, ..StatusRequest::default() };
     let lines = |status: &StatusResponse| unsettled(status, change, allocations).1;

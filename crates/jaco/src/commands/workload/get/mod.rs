@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use jaco_client::Client;
 use jaco_proto::v1::{
     AllocationsRequest, ExamineRequest, GetDeploymentRequest, ReplicaInfo, StatusRequest,
+    StatusScope,
 };
 use jaco_types::ErrorCode;
 use serde_json::Value;
@@ -18,7 +19,8 @@ use crate::format::yaml::to_yaml;
 use crate::output::{Frame, Show};
 use crate::session::{CommandResult, Session};
 use crate::view::node_reasons::{self, ListedNode};
-use crate::view::{List, allocation, replica};
+use crate::view::replica::{self, Replicas};
+use crate::view::{List, allocation};
 
 /// Show objects of one kind, or one object
 #[derive(Debug, clap::Args)]
@@ -117,7 +119,7 @@ pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
     let client = session.client()?;
     match args.kind {
         Kind::Deployments => {
-            let status = client.read_status(StatusRequest::default()).await?;
+            let status = client.read_status(scoped(StatusScope::Deployments)).await?;
             let found = client.allocations(AllocationsRequest::default()).await?;
             let (deployments, allocations) = (&status.deployments, &found.allocations);
             session.done(&Deployments { deployments, allocations })
@@ -132,7 +134,7 @@ pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
             let all = client.read_status(request).await?.replicas;
             let is_asked = |replica: &ReplicaInfo| service.is_empty() || replica.service == service;
             let items: Vec<_> = all.into_iter().filter(is_asked).collect();
-            session.done(&List { items: &items, json: replica::json, text: replica::table })
+            session.done(&Replicas(&items))
         }
         Kind::Allocations { service, node } => allocations(session, &client, service, node).await,
         Kind::Replica { id } => {
@@ -165,7 +167,8 @@ pub(crate) async fn show_node(session: &mut Session, hostname: &str) -> CommandR
 async fn nodes(session: &mut Session) -> Result<Vec<ListedNode>, CliError> {
     let client = session.client()?;
     let leader = ExamineRequest { scope: "leader".to_owned() };
-    let asked = tokio::join!(client.read_status(StatusRequest::default()), client.examine(leader));
+    let asked =
+        tokio::join!(client.read_status(scoped(StatusScope::Nodes)), client.examine(leader));
     let (status, leader) = (asked.0?, asked.1);
     // A node of an earlier version does not ask it; what is known of the nodes is worth listing all the same.
     let leader = leader.unwrap_or_default().nodes.into_iter().next().unwrap_or_default();
@@ -194,7 +197,7 @@ async fn allocations(
 }
 
 async fn key_values(session: &mut Session, client: &Client, service: &str) -> CommandResult {
-    let status = client.read_status(StatusRequest::default()).await?;
+    let status = client.read_status(scoped(StatusScope::Deployments)).await?;
     let mut rows = Vec::new();
     for deployment in status.deployments {
         let request = GetDeploymentRequest { name: deployment.name, revision: 0 };
@@ -205,6 +208,11 @@ async fn key_values(session: &mut Session, client: &Client, service: &str) -> Co
         service.is_empty() || row.service == service || name == service
     });
     session.done(&List { items: &rows, json: key_values::json, text: key_values::table })
+}
+
+/// Everything of a kind, of all deployments.
+fn scoped(scope: StatusScope) -> StatusRequest {
+    StatusRequest { scope: scope.into(), ..StatusRequest::default() }
 }
 
 fn not_found(code: ErrorCode, kind: &str, name: &str) -> CliError {
