@@ -24,6 +24,8 @@ pub struct JoinTokenRecord {
 pub struct OperatorTokenRecord {
     pub id: TokenId,
     pub secret: SecretHash,
+    /// The secret before a rotation, and until when that one is good, inclusive.
+    pub former: Option<(SecretHash, Timestamp)>,
     /// Good until this moment, inclusive; `None` means until revoked.
     pub expires: Option<Timestamp>,
     pub revocation: Revocation,
@@ -105,7 +107,11 @@ pub fn admit_operator(
     now: Timestamp,
 ) -> Result<(), TokenRefusal> {
     let record = record.filter(|record| record.id == token.id);
-    check_secret(record.map(|record| record.secret), token.secret.hash())?;
+    let shown = token.secret.hash();
+    let former = record.and_then(|record| record.former).filter(|(_, until)| now <= *until);
+    let by_former = check_secret(former.map(|(secret, _)| secret), shown);
+    check_secret(record.map(|record| record.secret), shown)
+        .or_else(|refusal| by_former.map_err(|_| refusal))?;
     let record = record.ok_or(TokenRefusal::Unknown)?;
     check_standing(record.revocation, record.expires, now)
 }

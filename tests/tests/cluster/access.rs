@@ -196,3 +196,146 @@ async fn nothing_listens_in_plaintext() {
     assert!(read.is_err() || answer.len() < 16, "{answer:?}");
     audited(&cluster, "certificate_invalid").await;
 }
+
+/// A client of a node over TLS, with an operator token.
+fn with_token(cluster: &Cluster, node: usize, token: &str) -> Client {
+    let node = &cluster.nodes[node];
+    let ca = std::fs::read_to_string(node.folder().join("data/node/ca.crt")).expect("a member's");
+    let trust = jaco_pki::TrustBundle::from_pem(&ca).expect("a certificate");
+    let token: jaco_pki::OperatorToken = token.parse().expect("a token");
+    let servers = std::slice::from_ref(&node.address);
+    Client::new(Target::servers(servers, trust, token).expect("a target"))
+}
+
+async fn issued(cluster: &Cluster, name: &str) -> String {
+    let request = v1::IssueOperatorTokenRequest {
+        name: name.to_owned(),
+        role: "viewer".to_owned(),
+        ..Default::default()
+    };
+    cluster.client().issue_operator_token(request).await.expect("issued").token
+}
+
+async fn rotated(cluster: &Cluster, name: &str, overlap_secs: u64) -> String {
+    let request = v1::RotateOperatorTokenRequest { name: name.to_owned(), overlap_secs };
+    cluster.client().rotate_operator_token(request).await.expect("rotated").token
+}
+
+async fn becomes_refused(client: &Client, code: ErrorCode) {
+    eventually("it is refused", || async {
+        match client.read_status(v1::StatusRequest::default()).await {
+            Ok(_) => Err("it works".to_owned()),
+            Err(refused) if refused.code() == code => Ok(()),
+            Err(other) => panic!("{other}"),
+        }
+    })
+    .await;
+}
+
+/// R-CLI-6: the secret of a token is replaced in a running cluster. On every node both count until the overlap is over, and then the
+/// new one alone; the role and the name stay, and an event tells of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn operator_tokens_are_rotated() {
+    let cluster = Cluster::start(3, Engine::Fake).await;
+    let former = issued(&cluster, "ci").await;
+    let new = rotated(&cluster, "ci", 8).await;
+    assert_ne!(former, new);
+    let clients = |token: &str| [0, 1, 2].map(|node| with_token(&cluster, node, token));
+    for client in clients(&new).iter().chain(&clients(&former)) {
+        eventually("it works", || async {
+            let asked = client.read_status(v1::StatusRequest::default()).await;
+            asked.map(drop).map_err(|error| error.to_string())
+        })
+        .await;
+    }
+    let listed = cluster.client().list_tokens(v1::ListTokensRequest {}).await.expect("listed");
+    let listed = listed.tokens.iter().find(|token| token.id == "ci").expect("it is listed");
+    assert!(listed.former_until_ms > 0 && listed.role == "viewer", "{listed:?}");
+    for client in clients(&former) {
+        becomes_refused(&client, ErrorCode::TokenInvalid).await;
+    }
+    let viewer = with_token(&cluster, 0, &new);
+    let changes = viewer.set_labels(v1::SetLabelsRequest {
+        hostname: "n1".to_owned(),
+        set: [("zone".to_owned(), "a".to_owned())].into(),
+        ..Default::default()
+    });
+    assert_eq!(changes.await.expect_err("a viewer").code(), ErrorCode::PermissionDenied);
+
+    let newest = rotated(&cluster, "ci", 0).await;
+    for client in clients(&new) {
+        becomes_refused(&client, ErrorCode::TokenInvalid).await;
+    }
+    for client in clients(&newest) {
+        client.read_status(v1::StatusRequest::default()).await.expect("it works");
+    }
+    let mut events = cluster.client().events(v1::AuditRequest::default());
+    let mut rotations = 0;
+    while let Some(event) = events.next().await.expect("events") {
+        rotations += usize::from(event.kind == "token_rotate" && event.payload["token"] == "ci");
+    }
+    assert_eq!(rotations, 2);
+}
+
+/// R-CLI-6, R-IN-3: what goes on ends with its credential, on every node: a stream of a token that was revoked, rotated without an
+/// overlap, or has expired, says so and ends; that of another one goes on.
+#[tokio::test(flavor = "multi_thread")]
+async fn t108_streams_end_with_their_credential() {
+    let cluster = Cluster::start(3, Engine::Fake).await;
+    let follower = (cluster.leader().await + 1) % 3;
+    let open = async |token: &str| {
+        let client = with_token(&cluster, follower, token);
+        let mut stream = eventually("a stream is open", || async {
+            client.watch_status(v1::StatusRequest::default()).await.map_err(|e| e.to_string())
+        })
+        .await;
+        stream.next().await.expect("a status").expect("a first one");
+        stream
+    };
+    let mut kept = open(&issued(&cluster, "kept").await).await;
+    let mut revoked = open(&issued(&cluster, "revoked").await).await;
+    let mut rotated_away = open(&issued(&cluster, "rotated").await).await;
+    let request = v1::IssueOperatorTokenRequest {
+        name: "brief".to_owned(),
+        ttl_secs: 5,
+        ..Default::default()
+    };
+    let brief = cluster.client().issue_operator_token(request).await.expect("issued").token;
+    let mut brief = open(&brief).await;
+
+    let revoke = v1::RevokeTokenRequest { name: "revoked".to_owned(), ..Default::default() };
+    cluster.client().revoke_token(revoke).await.expect("revoked");
+    rotated(&cluster, "rotated", 0).await;
+    for (stream, code) in [
+        (&mut revoked, ErrorCode::TokenRevoked),
+        (&mut rotated_away, ErrorCode::TokenInvalid),
+        (&mut brief, ErrorCode::TokenExpired),
+    ] {
+        let ended = async {
+            loop {
+                match stream.next().await {
+                    Ok(Some(_)) => {}
+                    Ok(None) => panic!("it ends without a word"),
+                    Err(refused) => return refused.code(),
+                }
+            }
+        };
+        let ended = tokio::time::timeout(std::time::Duration::from_secs(60), ended).await;
+        assert_eq!(ended.expect("the stream ends"), code);
+    }
+    let request = v1::SetLabelsRequest {
+        hostname: "n1".to_owned(),
+        set: [("zone".to_owned(), "a".to_owned())].into(),
+        ..Default::default()
+    };
+    cluster.client().set_labels(request).await.expect("changed");
+    let shows_it = async {
+        loop {
+            let status = kept.next().await.expect("it goes on").expect("it goes on");
+            if status.nodes.iter().any(|node| node.labels.contains_key("zone")) {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(60), shows_it).await.expect("it goes on");
+}

@@ -108,6 +108,7 @@ fn operator_tokens_are_refused_by_name() {
     let record = OperatorTokenRecord {
         id: operator_token().id,
         secret: operator_token().secret.hash(),
+        former: None,
         expires: None,
         revocation: Revocation::Live,
     };
@@ -123,6 +124,29 @@ fn operator_tokens_are_refused_by_name() {
     check(Some(&revoked), &good, 0, Err(TokenRefusal::Revoked));
     check(Some(&record), &stranger, 0, Err(TokenRefusal::Unknown));
     check(None, &good, 0, Err(TokenRefusal::Unknown));
+}
+
+/// R-CLI-6: after a rotation both secrets count until the moment that was said, and then the newer one alone.
+#[test]
+fn a_former_secret_counts_for_a_while() {
+    let (new, former, other) =
+        (operator_token(), OperatorToken::mint().secret, OperatorToken::mint().secret);
+    let record = OperatorTokenRecord {
+        id: new.id.clone(),
+        secret: new.secret.hash(),
+        former: Some((former.hash(), Timestamp(5))),
+        expires: None,
+        revocation: Revocation::Live,
+    };
+    let former = OperatorToken { id: new.id.clone(), secret: former };
+    let other = OperatorToken { id: new.id.clone(), secret: other };
+    let at = |token, now| admit_operator(Some(&record), token, Timestamp(now));
+    assert_eq!((at(&new, 5), at(&new, 6)), (Ok(()), Ok(())));
+    assert_eq!((at(&former, 5), at(&former, 6)), (Ok(()), Err(TokenRefusal::BadSecret)));
+    assert_eq!(at(&other, 0), Err(TokenRefusal::BadSecret));
+    let revoked = OperatorTokenRecord { revocation: Revocation::Revoked, ..record.clone() };
+    let refused = admit_operator(Some(&revoked), &former, Timestamp(0));
+    assert_eq!(refused, Err(TokenRefusal::Revoked));
 }
 
 /// A certificate counts for the key that it was issued for, until it expires or is revoked.

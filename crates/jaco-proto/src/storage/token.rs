@@ -39,13 +39,19 @@ impl Wire for OperatorToken {
     type Message = wire::OperatorToken;
 
     fn to_wire(&self) -> wire::OperatorToken {
-        let (secret_hash, key_fingerprint) = match &self.proof {
-            Proof::Secret(hash) => (hash.to_wire(), None),
-            Proof::Certificate(key) => (Bytes::new(), Some(key.to_wire())),
+        let (secret_hash, former_secret, key_fingerprint) = match &self.proof {
+            Proof::Secret(hash) => (hash.to_wire(), None, None),
+            Proof::Rotated { secret, former, former_until } => {
+                let former =
+                    wire::FormerSecret { hash: former.to_wire(), until_ms: former_until.0 };
+                (secret.to_wire(), Some(former), None)
+            }
+            Proof::Certificate(key) => (Bytes::new(), None, Some(key.to_wire())),
         };
         wire::OperatorToken {
             id: self.id.to_wire(),
             secret_hash,
+            former_secret,
             key_fingerprint,
             issued_at_ms: self.issued_at.0,
             issued_by: Some(self.issued_by.to_wire()),
@@ -60,7 +66,7 @@ impl Wire for OperatorToken {
     fn from_wire(message: wire::OperatorToken) -> Result<Self, Problem> {
         Ok(Self {
             id: Wire::from_wire(message.id)?,
-            proof: proof(message.secret_hash, message.key_fingerprint)?,
+            proof: proof(message.secret_hash, message.former_secret, message.key_fingerprint)?,
             issued_at: Timestamp(message.issued_at_ms),
             issued_by: required("issuer", message.issued_by)?,
             revoked_at: message.revoked_at_ms.map(Timestamp),
@@ -71,12 +77,22 @@ impl Wire for OperatorToken {
     }
 }
 
-/// A token has one of the two: with both a reader could choose.
-fn proof(secret_hash: Bytes, key_fingerprint: Option<Bytes>) -> Result<Proof, Problem> {
-    match key_fingerprint {
-        None => Ok(Proof::Secret(Wire::from_wire(secret_hash)?)),
-        Some(_) if !secret_hash.is_empty() => Err(Problem::Misplaced("secret hash")),
-        Some(key) => Ok(Proof::Certificate(Wire::from_wire(key)?)),
+/// A token has a secret or a key: with both a reader could choose.
+fn proof(
+    secret_hash: Bytes,
+    former: Option<wire::FormerSecret>,
+    key_fingerprint: Option<Bytes>,
+) -> Result<Proof, Problem> {
+    match (key_fingerprint, former) {
+        (None, None) => Ok(Proof::Secret(Wire::from_wire(secret_hash)?)),
+        (None, Some(former)) => Ok(Proof::Rotated {
+            secret: Wire::from_wire(secret_hash)?,
+            former: Wire::from_wire(former.hash)?,
+            former_until: Timestamp(former.until_ms),
+        }),
+        (Some(_), Some(_)) => Err(Problem::Misplaced("former secret")),
+        (Some(_), None) if !secret_hash.is_empty() => Err(Problem::Misplaced("secret hash")),
+        (Some(key), None) => Ok(Proof::Certificate(Wire::from_wire(key)?)),
     }
 }
 

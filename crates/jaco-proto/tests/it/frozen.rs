@@ -70,6 +70,9 @@ fn log_entries_are_as_they_were() {
     let issue = OperatorTokenIssue::new(sample::operator_certificate());
     let samples = [sample::payload(issue.into())];
     check(&samples, v1_log_entry::CERTIFICATES, encode_payload, decode_payload);
+    let samples = sample::commands_of_token_rotations().into_iter().map(sample::payload);
+    let samples: Vec<_> = samples.collect();
+    check(&samples, v1_log_entry::TOKEN_ROTATIONS, encode_payload, decode_payload);
     let retention = AuditRetention::new(Millis(7_776_000_000)).doubting_jumps();
     let samples = [sample::payload(retention.into())];
     check(&samples, v1_log_entry::CLOCKS, encode_payload, decode_payload);

@@ -16,7 +16,8 @@ use jaco_state::command::{
     ClusterInit, Command, DeploymentApply, DeploymentDelete, DeploymentRollback, Disabling,
     EdgeBegin, NamedContentPut, NamedContentRemove, NetworkBegin, NetworkCreate, NetworkRemove,
     NetworkResize, NewNode, NodeRemove, NodeSetLabels, OperatorTokenIssue, OperatorTokenRevoke,
-    PolicyAllow, PolicyRevoke, PolicySet, RegistryRemove, RegistryStore, RevisionPin,
+    OperatorTokenRotate, PolicyAllow, PolicyRevoke, PolicySet, RegistryRemove, RegistryStore,
+    RevisionPin,
 };
 use jaco_state::contents::{Form, Piece, PieceBytes};
 use jaco_state::deployment::Pin;
@@ -215,6 +216,11 @@ fn path(kind: AuditKind) -> Path {
             let id = TokenId::new("ops").unwrap();
             it.commit(OperatorTokenIssue::new(token(it, &id)).into());
             it.commit(OperatorTokenRevoke::new(id).into());
+        }),
+        AuditKind::TokenRotate => Here(|it| {
+            let id = TokenId::new("ops").unwrap();
+            it.commit(OperatorTokenIssue::new(token(it, &id)).into());
+            it.commit(OperatorTokenRotate::new(id, [2; 32]).into());
         }),
         AuditKind::PrivilegedWorkloadAdmitted => Here(|it| {
             let one = web(1).0;

@@ -125,14 +125,21 @@ fn operator(
     now: Timestamp,
 ) -> Result<Identity, Rejection> {
     // What was issued as a certificate has no secret: no token is one of it.
-    let known = state.operator_tokens.get(&shown.id).and_then(|known| match known.proof {
-        Proof::Certificate(_) => None,
-        Proof::Secret(hash) => Some(OperatorTokenRecord {
+    let known = state.operator_tokens.get(&shown.id).and_then(|known| {
+        let (secret, former) = match known.proof {
+            Proof::Certificate(_) => return None,
+            Proof::Secret(secret) => (secret, None),
+            Proof::Rotated { secret, former, former_until } => {
+                (secret, Some((SecretHash::from_bytes(former), former_until)))
+            }
+        };
+        Some(OperatorTokenRecord {
             id: known.id.clone(),
-            secret: SecretHash::from_bytes(hash),
+            secret: SecretHash::from_bytes(secret),
+            former,
             expires: known.expires_at,
             revocation: revocation(known),
-        }),
+        })
     });
     match admit_operator(known.as_ref(), shown, now) {
         Ok(()) => Ok(Identity::Operator { token: shown.id.clone() }),
@@ -151,7 +158,7 @@ fn certified_operator(
     now: Timestamp,
 ) -> Result<Identity, Rejection> {
     let known = state.operator_tokens.get(id).and_then(|known| match known.proof {
-        Proof::Secret(_) => None,
+        Proof::Secret(_) | Proof::Rotated { .. } => None,
         Proof::Certificate(key) => Some(OperatorCertificateRecord {
             key: Fingerprint::from_bytes(key),
             expires: known.expires_at,

@@ -50,6 +50,7 @@ pub const ROWS: &[(&str, Needs)] = &[
     // Who may do what, and who is a member.
     ("/jaco.v1.Cluster/IssueJoinToken", ADMIN),
     ("/jaco.v1.Cluster/IssueOperatorToken", ADMIN),
+    ("/jaco.v1.Cluster/RotateOperatorToken", ADMIN),
     ("/jaco.v1.Cluster/IssueOperatorCertificate", ADMIN),
     // Its own, of whatever role; another one's is an admin's.
     ("/jaco.v1.Cluster/RenewOperatorCertificate", VIEWER),
@@ -196,7 +197,7 @@ fn of_token(state: &ClusterState, id: &TokenId, now: Timestamp) -> Result<Rights
     // Tokens are never forgotten: a leader that does not know it has not applied what is committed.
     let token = state.operator_tokens.get(id).ok_or_else(no_leader)?;
     let what = match token.proof {
-        Proof::Secret(_) => "operator token",
+        Proof::Secret(_) | Proof::Rotated { .. } => "operator token",
         Proof::Certificate(_) => "client certificate",
     };
     if token.revoked_at.is_some() {

@@ -6,6 +6,7 @@ mod handler;
 mod http1;
 mod http2;
 mod identify;
+mod lapse;
 mod loopback;
 mod pages;
 mod raft_stream;
@@ -39,6 +40,7 @@ use crate::serve::deadline::DeadlineLayer;
 use crate::serve::handler::Services;
 use crate::serve::http2::{CONNECTION_AGE, STREAMS_PER_CONNECTION};
 use crate::serve::identify::IdentifyLayer;
+use crate::serve::lapse::LapseLayer;
 use crate::serve::pages::{NothingElse, PagesLayer};
 use crate::serve::stale::StaleLayer;
 use crate::serve::tally::TallyLayer;
@@ -123,6 +125,7 @@ pub async fn serve_tls(
         .layer(StaleLayer::new(context.clone()))
         .layer(TrustedLayer::new(context.clone()))
         .layer(IdentifyLayer::new(context.clone()))
+        .layer(LapseLayer::new(context.clone()))
         .layer(PagesLayer::new(context.clone()));
     let documents = layers.clone().service(NothingElse);
     let rpcs = layers.service(routes(context, lifecycle).prepare());

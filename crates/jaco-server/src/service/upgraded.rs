@@ -74,6 +74,18 @@ pub(super) fn roles_may_begin(state: &ClusterState) -> Result<(), Rejection> {
     by_all(state, "tokens have roles", ErrorCode::MembersOutdated)
 }
 
+/// Whether secrets of tokens may be rotated.
+///
+/// # Errors
+/// `members_outdated` as long as a member runs another version.
+pub(super) fn token_rotation_may_begin(state: &ClusterState) -> Result<(), Rejection> {
+    let by_version = by_all(state, "tokens can be rotated", ErrorCode::MembersOutdated);
+    match by_version {
+        Err(_) if has_event(state, &[AuditKind::TokenRotate]) => Ok(()),
+        by_version => by_version,
+    }
+}
+
 /// Whether operators may have certificates.
 ///
 /// # Errors

@@ -103,6 +103,7 @@ fn carry_out(state: &mut ClusterState, entry: &Entry, audit: &mut Audit<'_>) -> 
         Command::Observe(command) => observe::record(state, entry, command),
         Command::OperatorTokenIssue(command) => tokens::issue(state, command, audit),
         Command::OperatorTokenRevoke(command) => tokens::revoke(state, entry, command, audit),
+        Command::OperatorTokenRotate(command) => tokens::rotate(state, entry, command, audit),
         Command::TokensUsed(command) => tokens::used(state, entry, command),
         Command::JoinTokenIssue(command) => tokens::issue_join(state, command, audit),
         Command::JoinTokenRevoke(command) => tokens::revoke_join(state, entry, command, audit),

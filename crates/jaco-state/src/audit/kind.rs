@@ -51,6 +51,8 @@ audit_kinds! {
     TokenIssue => 6, "token_issue";
     /// A token was revoked.
     TokenRevoke => 7, "token_revoke";
+    /// The secret of a token was rotated.
+    TokenRotate => 862, "token_rotate";
     /// A node's certificate was issued.
     CertificateIssued => 8, "certificate_issued";
     /// A node's certificate was renewed.

@@ -196,6 +196,32 @@ impl OperatorTokenIssue {
     }
 }
 
+/// Replaces the secret of an operator token. Its name and its rights stay.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OperatorTokenRotate {
+    /// The token.
+    pub id: TokenId,
+    /// The SHA-256 of the new secret.
+    pub secret_hash: [u8; 32],
+    /// Until when the present secret counts; `None` if it ends at once.
+    pub former_until: Option<Timestamp>,
+}
+
+impl OperatorTokenRotate {
+    /// Creates the command. The present secret ends at once.
+    #[must_use]
+    pub fn new(id: TokenId, secret_hash: [u8; 32]) -> Self {
+        Self { id, secret_hash, former_until: None }
+    }
+
+    /// Lets the present secret count until this moment.
+    #[must_use]
+    pub fn former_until(mut self, until: Option<Timestamp>) -> Self {
+        self.former_until = until;
+        self
+    }
+}
+
 /// Revokes an operator token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OperatorTokenRevoke {

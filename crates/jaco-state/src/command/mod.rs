@@ -23,7 +23,7 @@ pub use change::{Change, NewInstance, Previous, ReplaceCause};
 pub use cluster::{
     ClusterInit, ConstraintsSet, DisabledSet, Disabling, JoinTokenIssue, JoinTokenRevoke, NewNode,
     NodeAdmit, NodeDrain, NodeRemove, NodeReport, NodeSetAvailability, NodeSetLabels,
-    OperatorTokenIssue, OperatorTokenRevoke, TokensUsed,
+    OperatorTokenIssue, OperatorTokenRevoke, OperatorTokenRotate, TokensUsed,
 };
 pub use content::{ContentPut, NamedContentPut, NamedContentRemove, RegistryRemove, RegistryStore};
 pub use deployment::{DeploymentApply, DeploymentDelete, DeploymentRollback, RevisionPin};
@@ -118,6 +118,7 @@ commands! {
     Observe,
     OperatorTokenIssue,
     OperatorTokenRevoke,
+    OperatorTokenRotate,
     TokensUsed,
     JoinTokenIssue,
     JoinTokenRevoke,

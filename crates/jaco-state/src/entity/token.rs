@@ -38,6 +38,16 @@ impl OperatorToken {
 pub enum Proof {
     /// The token's secret, by its SHA-256; it has 256 random bits, so no slow hash is needed.
     Secret([u8; 32]),
+    /// A secret that was rotated, and until a moment the one before it as well, so that programs can be given the new one
+    /// one after another. Both by their SHA-256.
+    Rotated {
+        /// The newest secret.
+        secret: [u8; 32],
+        /// The one that it replaces.
+        former: [u8; 32],
+        /// Until when that one counts, inclusive.
+        former_until: Timestamp,
+    },
     /// A client certificate that the cluster's authority signed for a public key, by the key's SHA-256. The certificate
     /// may be renewed, its key stays.
     Certificate([u8; 32]),

@@ -10,8 +10,8 @@ use jaco_state::command::{
     ConsumerDetach, ContentPut, DeploymentApply, DeploymentDelete, DeploymentRollback, DisabledSet,
     Disabling, EdgeBegin, JoinTokenIssue, JoinTokenRevoke, NamedContentRemove, NetworkCreate,
     NetworkRemove, NetworkResize, NodeDrain, NodeRemove, NodeReport, NodeSetAvailability,
-    NodeSetLabels, Observe, OperatorTokenIssue, OperatorTokenRevoke, PolicyAllow, PolicyRevoke,
-    PolicySet, Rebalance, RebalanceRevert, RevisionPin,
+    NodeSetLabels, Observe, OperatorTokenIssue, OperatorTokenRevoke, OperatorTokenRotate,
+    PolicyAllow, PolicyRevoke, PolicySet, Rebalance, RebalanceRevert, RevisionPin,
 };
 use jaco_state::contents::Piece;
 use jaco_state::deployment::Pin;
@@ -65,6 +65,7 @@ fn leaves(command: &Command) -> Leaves {
         Command::OperatorTokenRevoke(_) | Command::JoinTokenRevoke(_) => {
             Events(&[AuditKind::TokenRevoke])
         }
+        Command::OperatorTokenRotate(_) => Events(&[AuditKind::TokenRotate]),
         Command::TokensUsed(_) => Nothing("a use is no change; what it was for has events"),
         Command::ConsumerAttach(_) => Events(&[AuditKind::ConsumerAttached]),
         Command::ConsumerDetach(_) => Events(&[AuditKind::ConsumerDetached]),
@@ -152,9 +153,10 @@ fn every_command(now: Timestamp) -> Vec<Command> {
             last_used_at: None,
         })
         .into(),
+        OperatorTokenRotate::new(token.clone(), [2; 32]).into(),
         OperatorTokenRevoke::new(token).into(),
         ConsumerAttach::new(consumer.clone(), node, Millis(5000)).into(),
-        ConsumerDetach::new(consumer, StateIndex(21)).into(),
+        ConsumerDetach::new(consumer, StateIndex(22)).into(),
         AuditNote::new(AuditKind::AccessRefused, BTreeMap::new()).into(),
         Rebalance::new(StateIndex(20), vec![]).kept(vec![BTreeMap::new()]).into(),
         RebalanceRevert::new(StateIndex(20), vec![]).into(),

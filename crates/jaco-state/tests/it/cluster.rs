@@ -3,7 +3,7 @@
 use jaco_state::Outcome;
 use jaco_state::command::{
     JoinTokenIssue, JoinTokenRevoke, NodeRemove, NodeReport, NodeSetAvailability, NodeSetLabels,
-    OperatorTokenIssue, OperatorTokenRevoke, TokensUsed,
+    OperatorTokenIssue, OperatorTokenRevoke, OperatorTokenRotate, TokensUsed,
 };
 use jaco_types::node::LABELS_MAX;
 use jaco_types::{
@@ -239,6 +239,56 @@ fn certificates_are_issued_and_revoked_as_tokens_are() {
     }
     let again = history.apply(OperatorTokenIssue::new(token("ann", Some(Rights::Viewer))).into());
     assert!(matches!(again, Outcome::Rejected(_)), "a revoked name is not given again: {again:?}");
+}
+
+/// R-CLI-6: the secret is replaced and the rest stays. Rotated again while the former one counts, that one stays, because the
+/// secret in between may never have arrived.
+#[test]
+fn secrets_of_tokens_are_rotated() {
+    use jaco_state::token::{OperatorToken, Proof};
+    let mut history = History::founded();
+    let id = TokenId::new("ann").unwrap();
+    let rotate = |secret: u8, until: Option<u64>| {
+        let rotate = OperatorTokenRotate::new(id.clone(), [secret; 32]);
+        rotate.former_until(until.map(Timestamp)).into()
+    };
+    assert_eq!(history.refused(rotate(2, None)), ErrorCode::TokenNotFound);
+    let issued = token("ann", Some(Rights::Viewer));
+    let Proof::Secret(first) = issued.proof else { panic!("it has a secret") };
+    history.apply(OperatorTokenIssue::new(issued.clone()).into());
+    let begun = history.now.0;
+    let proof = |history: &History| history.state.operator_tokens.get(&id).unwrap().proof;
+    let rotated = |secret: u8, former: [u8; 32], until: u64| Proof::Rotated {
+        secret: [secret; 32],
+        former,
+        former_until: Timestamp(until),
+    };
+
+    history.apply(rotate(2, Some(begun + 1000)));
+    assert_eq!(proof(&history), rotated(2, first, begun + 1000));
+    history.now = Timestamp(begun + 1000);
+    history.apply(rotate(3, Some(begun + 3000)));
+    assert_eq!(proof(&history), rotated(3, first, begun + 3000), "the second one was lost");
+    history.now = Timestamp(begun + 3001);
+    history.apply(rotate(4, Some(begun + 5000)));
+    assert_eq!(proof(&history), rotated(4, [3; 32], begun + 5000));
+    history.apply(rotate(5, None));
+    assert_eq!(proof(&history), Proof::Secret([5; 32]), "none is left beside it");
+    let now = history.state.operator_tokens.get(&id).unwrap().clone();
+    assert_eq!(OperatorToken { proof: issued.proof, ..now }, issued);
+    assert_eq!(history.last_event(), "token_rotate role=viewer token=ann");
+
+    history.apply(OperatorTokenRevoke::new(id.clone()).into());
+    assert_eq!(history.refused(rotate(6, None)), ErrorCode::TokenRevoked);
+    let key = OperatorToken { proof: Proof::Certificate([5; 32]), ..token("bob", None) };
+    history.apply(OperatorTokenIssue::new(key).into());
+    let bob = OperatorTokenRotate::new(TokenId::new("bob").unwrap(), [6; 32]);
+    assert_eq!(history.refused(bob.into()), ErrorCode::InvalidRequest);
+    let expired = OperatorToken { expires_at: Some(history.now), ..token("carl", None) };
+    history.apply(OperatorTokenIssue::new(expired).into());
+    history.now = Timestamp(history.now.0 + 1);
+    let carl = OperatorTokenRotate::new(TokenId::new("carl").unwrap(), [6; 32]);
+    assert_eq!(history.refused(carl.into()), ErrorCode::TokenExpired);
 }
 
 /// R-CLI-6: a later use is kept, whichever node tells first, and none is later than the entry that tells of it. It leaves no

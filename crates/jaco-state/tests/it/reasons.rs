@@ -8,8 +8,8 @@ use jaco_state::command::{
     AuditNote, AuditRetention, Batch, ConstraintsSet, ConsumerAttach, ContentPut, DeploymentApply,
     DeploymentDelete, DeploymentRollback, DisabledSet, Disabling, JoinTokenIssue, NamedContentPut,
     NamedContentRemove, NodeRemove, NodeSetAvailability, NodeSetLabels, OperatorTokenIssue,
-    OperatorTokenRevoke, Previous, Rebalance, RebalanceMove, RebalanceRevert, RegistryStore,
-    RevertedMove, RevisionPin,
+    OperatorTokenRevoke, OperatorTokenRotate, Previous, Rebalance, RebalanceMove, RebalanceRevert,
+    RegistryStore, RevertedMove, RevisionPin,
 };
 use jaco_state::contents::{Form, PIECE_BYTES_MAX, Piece, PieceBytes};
 use jaco_state::deployment::Pin;
@@ -129,6 +129,11 @@ fn tokens() {
     check(
         &mut history,
         OperatorTokenRevoke::new(token("none")),
+        "token_not_found: there is no operator token named none",
+    );
+    check(
+        &mut history,
+        OperatorTokenRotate::new(token("none"), [2; 32]),
         "token_not_found: there is no operator token named none",
     );
 }

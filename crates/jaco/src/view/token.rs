@@ -20,6 +20,7 @@ pub(crate) fn json(token: &TokenInfo) -> Value {
         "issued_by": non_empty(&token.issued_by),
         "expires_at": time::rfc3339(token.expires_at_ms),
         "revoked_at": time::rfc3339(token.revoked_at_ms),
+        "former_until": time::rfc3339(token.former_until_ms),
         "last_used_at": time::rfc3339(token.last_used_at_ms),
         "uses_left": (token.role == "join").then_some(token.uses_left),
     }))
@@ -61,6 +62,9 @@ fn state(token: &TokenInfo, now_ms: i64) -> String {
     match (token.role.as_str(), token.uses_left) {
         ("join", 0) => "used up".to_owned(),
         ("join", uses) => format!("{} left", count(uses as usize, "use")),
+        _ if token.former_until_ms > now_ms => {
+            format!("active, former expires {}", time::left(token.former_until_ms, now_ms))
+        }
         _ => "active".to_owned(),
     }
 }

@@ -3,7 +3,7 @@
 use jaco_state::command::{
     ClusterInit, ConstraintsSet, DisabledSet, JoinTokenIssue, JoinTokenRevoke, NodeAdmit,
     NodeDrain, NodeRemove, NodeReport, NodeSetAvailability, NodeSetLabels, OperatorTokenIssue,
-    OperatorTokenRevoke, TokensUsed,
+    OperatorTokenRevoke, OperatorTokenRotate, TokensUsed,
 };
 use jaco_types::{Millis, NodeId, Timestamp, TokenId};
 
@@ -182,6 +182,24 @@ impl Wire for OperatorTokenRevoke {
 
     fn from_wire(message: wire::OperatorTokenRevoke) -> Result<Self, Problem> {
         Ok(Self { id: Wire::from_wire(message.id)? })
+    }
+}
+
+impl Wire for OperatorTokenRotate {
+    type Message = wire::OperatorTokenRotate;
+
+    fn to_wire(&self) -> wire::OperatorTokenRotate {
+        let Self { id, secret_hash, former_until } = self;
+        wire::OperatorTokenRotate {
+            id: id.to_wire(),
+            secret_hash: secret_hash.to_wire(),
+            former_until_ms: former_until.map(|at| at.0),
+        }
+    }
+
+    fn from_wire(message: wire::OperatorTokenRotate) -> Result<Self, Problem> {
+        let rotate = Self::new(Wire::from_wire(message.id)?, Wire::from_wire(message.secret_hash)?);
+        Ok(rotate.former_until(message.former_until_ms.map(Timestamp)))
     }
 }
 

@@ -63,6 +63,7 @@ commands! {
     Observe,
     OperatorTokenIssue,
     OperatorTokenRevoke,
+    OperatorTokenRotate,
     TokensUsed,
     JoinTokenIssue,
     JoinTokenRevoke,

@@ -107,6 +107,7 @@ pub(crate) fn commands() -> Vec<Command> {
         AuthorityAbandon::new(StateIndex(40)).into(),
     ];
     all.extend(kek_commands());
+    all.push(OperatorTokenRotate::new(token_id("ops-1"), [0x77; 32]).into());
     all
 }
 
@@ -237,6 +238,7 @@ pub(crate) fn command_name(command: &Command) -> &'static str {
         Command::Observe(_) => "observe",
         Command::OperatorTokenIssue(_) => "operator_token_issue",
         Command::OperatorTokenRevoke(_) => "operator_token_revoke",
+        Command::OperatorTokenRotate(_) => "operator_token_rotate",
         Command::TokensUsed(_) => "tokens_used",
         Command::JoinTokenIssue(_) => "join_token_issue",
         Command::JoinTokenRevoke(_) => "join_token_revoke",
@@ -344,6 +346,20 @@ pub(crate) fn operator_token() -> OperatorToken {
 pub(crate) fn expiring_token() -> OperatorToken {
     let expires_at = Some(Timestamp(1_707_776_000_000));
     OperatorToken { revoked_at: None, expires_at, ..operator_token() }
+}
+
+/// Commands of the rotation of a token's secret.
+pub(crate) fn commands_of_token_rotations() -> Vec<Command> {
+    let until = Timestamp(1_700_086_400_000);
+    let rotate = OperatorTokenRotate::new(token_id("ops-1"), [0x77; 32]);
+    vec![rotate.former_until(Some(until)).into(), OperatorTokenIssue::new(rotated_token()).into()]
+}
+
+/// A token with two secrets.
+pub(crate) fn rotated_token() -> OperatorToken {
+    let former_until = Timestamp(1_700_086_400_000);
+    let proof = Proof::Rotated { secret: [0x77; 32], former: [0x11; 32], former_until };
+    OperatorToken { proof, ..expiring_token() }
 }
 
 /// A client certificate.

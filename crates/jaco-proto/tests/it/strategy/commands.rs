@@ -110,6 +110,9 @@ pub(crate) fn command() -> impl Strategy<Value = Command> {
         ),
         operator_token().prop_map(|token| OperatorTokenIssue::new(token).into()),
         token_id().prop_map(|id| OperatorTokenRevoke::new(id).into()),
+        (token_id(), any::<[u8; 32]>(), option::of(moment())).prop_map(|(id, secret, until)| {
+            OperatorTokenRotate::new(id, secret).former_until(until).into()
+        }),
         btree_map(token_id(), moment(), 0..3).prop_map(|uses| TokensUsed::new(uses).into()),
         join_token().prop_map(|token| JoinTokenIssue::new(token).into()),
         token_id().prop_map(|id| JoinTokenRevoke::new(id).into()),

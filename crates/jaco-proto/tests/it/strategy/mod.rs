@@ -31,9 +31,9 @@ use jaco_state::command::{
     JoinTokenRevoke, NamedContentPut, NamedContentRemove, NetworkBegin, NetworkCreate,
     NetworkRemove, NetworkResize, NewInstance, NewNode, NodeAdmit, NodeDrain, NodeRemove,
     NodeReport, NodeSetAvailability, NodeSetLabels, Observe, OpenJoinTokens, OperatorTokenIssue,
-    OperatorTokenRevoke, PolicyAllow, PolicyRevoke, PolicySet, Previous, Rebalance, RebalanceMove,
-    RebalanceRevert, RegistryRemove, RegistryStore, ReplaceCause, RevertedMove, RevisionPin,
-    SpecChange, TokensUsed,
+    OperatorTokenRevoke, OperatorTokenRotate, PolicyAllow, PolicyRevoke, PolicySet, Previous,
+    Rebalance, RebalanceMove, RebalanceRevert, RegistryRemove, RegistryStore, ReplaceCause,
+    RevertedMove, RevisionPin, SpecChange, TokensUsed,
 };
 use jaco_state::contents::{Content, ContentUsers, Form, Hold, NamedContent, Piece, PieceBytes};
 use jaco_state::deployment::{Pin, RevisionRecord};

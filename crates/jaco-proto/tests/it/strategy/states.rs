@@ -218,7 +218,13 @@ pub(crate) fn operator_token() -> impl Strategy<Value = OperatorToken> {
 
 fn proof() -> impl Strategy<Value = Proof> {
     let (secret, key) = (any::<[u8; 32]>(), any::<[u8; 32]>());
-    prop_oneof![secret.prop_map(Proof::Secret), key.prop_map(Proof::Certificate)]
+    let rotated = (any::<[u8; 32]>(), any::<[u8; 32]>(), moment());
+    let rotated = rotated.prop_map(|(secret, former, former_until)| Proof::Rotated {
+        secret,
+        former,
+        former_until,
+    });
+    prop_oneof![secret.prop_map(Proof::Secret), rotated, key.prop_map(Proof::Certificate)]
 }
 
 fn rights() -> impl Strategy<Value = Rights> {

@@ -68,7 +68,7 @@ pub(super) fn renew(
         Rejection::new(ErrorCode::TokenNotFound, message)
     })?;
     match known.proof {
-        Proof::Secret(_) => {
+        Proof::Secret(_) | Proof::Rotated { .. } => {
             let message = format!("{id} is an operator token: only a certificate is renewed");
             return Err(invalid(message));
         }

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use jaco_pki::{CaCertificate, JoinToken, OperatorToken, TrustBundle};
 use jaco_proto::v1;
 use jaco_state::command::{
-    JoinTokenIssue, JoinTokenRevoke, OperatorTokenIssue, OperatorTokenRevoke,
+    JoinTokenIssue, JoinTokenRevoke, OperatorTokenIssue, OperatorTokenRevoke, OperatorTokenRotate,
 };
 use jaco_state::{ClusterState, token};
 use jaco_store::Store;
@@ -24,6 +24,9 @@ const JOIN_TOKEN_LIFE: Millis = Millis::from_secs(3600);
 /// Maximum lifetime and uses of a join token.
 const JOIN_TOKEN_LIFE_MAX: Millis = Millis::from_secs(7 * 24 * 3600);
 const JOIN_TOKEN_USES_MAX: u32 = 1000;
+
+/// How long a secret may count beside the one that replaces it.
+const OVERLAP_MAX: Millis = Millis::from_secs(90 * 24 * 3600);
 
 /// Maximum lifetime of an operator token that expires.
 const OPERATOR_TOKEN_LIFE_MAX: Millis = Millis::from_secs(3650 * 24 * 3600);
@@ -94,6 +97,31 @@ impl Write for v1::IssueOperatorTokenRequest {
         Ok(v1::IssueOperatorTokenResponse {
             token: minted.reveal().to_string(),
             expires_at_ms: expires_at.map_or(0, view::millis),
+        })
+    }
+}
+
+#[async_trait]
+impl Write for v1::RotateOperatorTokenRequest {
+    async fn execute(
+        self,
+        member: &Member,
+        by: Author,
+    ) -> Result<v1::RotateOperatorTokenResponse, Rejection> {
+        let mut minted = OperatorToken::mint();
+        minted.id = TokenId::new(&self.name).map_err(invalid)?;
+        member.store.read(upgraded::token_rotation_may_begin)?;
+        let overlap = Millis::from_secs(self.overlap_secs);
+        if overlap > OVERLAP_MAX {
+            return Err(invalid("two secrets of a token count for at most 90 days (90d)"));
+        }
+        let former_until = (overlap > Millis(0)).then(|| member.clock.now().after(overlap));
+        let secret = *minted.secret.hash().as_bytes();
+        let command = OperatorTokenRotate::new(minted.id.clone(), secret);
+        member.commit(by, "", command.former_until(former_until).into()).await?;
+        Ok(v1::RotateOperatorTokenResponse {
+            token: minted.reveal().to_string(),
+            former_until_ms: former_until.map_or(0, view::millis),
         })
     }
 }
@@ -181,8 +209,12 @@ pub(super) fn list(state: &ClusterState) -> Vec<v1::TokenInfo> {
         deployments: deployments(token.rights()),
         last_used_at_ms: token.last_used_at.map_or(0, view::millis),
         kind: match token.proof {
-            token::Proof::Secret(_) => "token".to_owned(),
+            token::Proof::Secret(_) | token::Proof::Rotated { .. } => "token".to_owned(),
             token::Proof::Certificate(_) => "certificate".to_owned(),
+        },
+        former_until_ms: match token.proof {
+            token::Proof::Rotated { former_until, .. } => view::millis(former_until),
+            token::Proof::Secret(_) | token::Proof::Certificate(_) => 0,
         },
     });
     let joins = state.join_tokens.values().map(|token| v1::TokenInfo {
@@ -196,6 +228,7 @@ pub(super) fn list(state: &ClusterState) -> Vec<v1::TokenInfo> {
         deployments: Vec::new(),
         last_used_at_ms: 0,
         kind: "token".to_owned(),
+        former_until_ms: 0,
     });
     operators.chain(joins).collect()
 }

@@ -7,8 +7,8 @@ use jaco_types::{DeploymentName, ErrorCode, Rejection, Rights};
 use crate::apply::audit::Audit;
 use crate::audit::AuditKind;
 use crate::command::{
-    Entry, JoinTokenIssue, JoinTokenRevoke, OperatorTokenIssue, OperatorTokenRevoke, Outcome,
-    TokensUsed,
+    Entry, JoinTokenIssue, JoinTokenRevoke, OperatorTokenIssue, OperatorTokenRevoke,
+    OperatorTokenRotate, Outcome, TokensUsed,
 };
 use crate::state::ClusterState;
 use crate::token::{OperatorToken, Proof};
@@ -50,6 +50,47 @@ pub(in crate::apply) fn revoke(
         Some(_) => audit.note(AuditKind::TokenRevoke, facts(token)),
         None => audit.event(AuditKind::TokenRevoke, [("token", id.to_string())]),
     }
+    Outcome::Done
+}
+
+/// Rotated again while the former secret still counts, that one stays and the one in between ends: the answer that brought it may
+/// have been lost, and programs use the former.
+pub(in crate::apply) fn rotate(
+    state: &mut ClusterState,
+    entry: &Entry,
+    command: &OperatorTokenRotate,
+    audit: &mut Audit<'_>,
+) -> Outcome {
+    let OperatorTokenRotate { id, secret_hash, former_until } = command;
+    let refused = |code, message| Outcome::Rejected(Rejection::new(code, message));
+    let Some(token) = state.operator_tokens.get_mut(id) else {
+        let message = format!("there is no operator token named {id}");
+        return refused(ErrorCode::TokenNotFound, message);
+    };
+    if token.revoked_at.is_some() {
+        let message = format!("operator token {id} was revoked: issue one with another name");
+        return refused(ErrorCode::TokenRevoked, message);
+    }
+    if token.expires_at.is_some_and(|at| at < entry.at) {
+        let message = format!("operator token {id} has expired: issue it again");
+        return refused(ErrorCode::TokenExpired, message);
+    }
+    let former = match token.proof {
+        Proof::Secret(present) => present,
+        Proof::Rotated { former, former_until, .. } if entry.at <= former_until => former,
+        Proof::Rotated { secret, .. } => secret,
+        Proof::Certificate(_) => {
+            let message = format!("{id} is a client certificate: it is renewed, for the same key");
+            return refused(ErrorCode::InvalidRequest, message);
+        }
+    };
+    token.proof = match former_until {
+        None => Proof::Secret(*secret_hash),
+        Some(until) => Proof::Rotated { secret: *secret_hash, former, former_until: *until },
+    };
+    let mut facts = facts(token);
+    facts.extend(former_until.map(|at| ("former_until_ms".to_owned(), at.0.to_string())));
+    audit.note(AuditKind::TokenRotate, facts);
     Outcome::Done
 }
 

@@ -46,6 +46,7 @@ pub(super) fn brought(command: &Command) -> Vec<&[u8]> {
         | Command::Observe(_)
         | Command::OperatorTokenIssue(_)
         | Command::OperatorTokenRevoke(_)
+        | Command::OperatorTokenRotate(_)
         | Command::TokensUsed(_)
         | Command::JoinTokenIssue(_)
         | Command::JoinTokenRevoke(_)

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jaco_client::fresh_request_id;
 use jaco_proto::v1::{
     IssueJoinTokenRequest, IssueJoinTokenResponse, IssueOperatorCertificateRequest,
-    IssueOperatorTokenRequest, ListTokensRequest, RevokeTokenRequest,
+    IssueOperatorTokenRequest, ListTokensRequest, RevokeTokenRequest, RotateOperatorTokenRequest,
 };
 use serde_json::{Value, json};
 
@@ -26,6 +26,7 @@ use crate::view::{List, Summary, token};
   jaco token join
   jaco token issue ann --role operator --expires 90d
   jaco token ls
+  jaco token rotate ann
   jaco token revoke ann")]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -80,6 +81,22 @@ enum Action {
         /// Issue a client certificate for the key of this certificate request, PEM; `-` for stdin
         #[arg(long, value_name = "FILE")]
         csr: Option<PathBuf>,
+    },
+    /// Replace the secret of an operator token
+    ///
+    /// The new token is shown once and not stored. The present one counts on for the time of --overlap, so that programs get
+    /// the new one before the present one ends; --overlap 0s ends it at once, as after a theft. Name, role and expiry stay.
+    /// Rotated again before the overlap is over, the newest token is replaced, and the one that is in use stays.
+    #[command(after_long_help = "Examples:
+  jaco token rotate ci > ci.token
+  jaco token rotate ci --overlap 7d > ci.token
+  jaco token rotate ann --overlap 0s > ann.token")]
+    Rotate {
+        /// The token's name
+        name: String,
+        /// How long the present token counts beside the new one, at most 90d
+        #[arg(long, value_name = "TIME", default_value = "1d", value_parser = time::duration)]
+        overlap: Duration,
     },
     /// Create a private key and a certificate request on this machine
     ///
@@ -179,6 +196,21 @@ pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
             });
             let json = without_null(json);
             session.done(&Summary { json, text: format!("{}\n", issued.token) })
+        }
+        Action::Rotate { name, overlap } => {
+            let client = session.client()?;
+            let overlap_secs = overlap.as_secs();
+            let request = RotateOperatorTokenRequest { name: name.clone(), overlap_secs };
+            let rotated = client.rotate_operator_token(request).await?;
+            let former_until = time::rfc3339(rotated.former_until_ms);
+            session.ui.note(&match &former_until {
+                Some(until) => format!("the former token of {name} counts until {until}"),
+                None => format!("the former token of {name} does not count any more"),
+            });
+            let token = rotated.token;
+            let json = json!({ "name": name, "token": token, "former_until": former_until });
+            let json = without_null(json);
+            session.done(&Summary { json, text: format!("{token}\n") })
         }
         Action::Revoke { name } => {
             let client = session.client()?;
