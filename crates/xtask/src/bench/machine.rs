@@ -27,6 +27,13 @@ pub(super) fn facts() -> Vec<(&'static str, String)> {
     ]
 }
 
+/// The day and the commit of a run, as the rows that it measured say it.
+pub(super) fn run(root: &Path) -> String {
+    let root = root.to_string_lossy();
+    let commit = first_line("git", &["-C", &root, "rev-parse", "--short=7", "HEAD"], "");
+    format!("{} {commit}", first_line("date", &["--utc", "+%F"], ""))
+}
+
 /// The kind of file system that a path lies on, by the longest mount point above it.
 pub(super) fn file_system(path: &Path) -> Option<String> {
     let path = path.canonicalize().ok()?;

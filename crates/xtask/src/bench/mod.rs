@@ -18,6 +18,7 @@ use crate::say;
 use crate::workspace::Workspace;
 use build::Build;
 use measurement::MEASUREMENTS;
+use page::Others;
 use program::Program;
 
 /// Measure, and print the figures beside those of others
@@ -25,8 +26,8 @@ use program::Program;
 pub(crate) struct Args {
     /// Only the measurements whose name contains one of these
     filters: Vec<String>,
-    /// Write the table to docs/performance.md as well; only with all measurements
-    #[arg(long, conflicts_with = "filters")]
+    /// Write the figures to docs/performance.md as well; those of other measurements stay there as they were measured
+    #[arg(long)]
     write: bool,
     /// Measure debug builds, which are there sooner and say where time goes; promises are of release builds
     #[arg(long, conflicts_with = "write")]
@@ -71,7 +72,8 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
         bail!("could not be measured: {}", failed.join(", "));
     }
     if args.write {
-        page::write(workspace, &rows)?;
+        let others = if args.filters.is_empty() { Others::Drop } else { Others::Keep };
+        page::write(workspace, &rows, others)?;
     }
     Ok(())
 }

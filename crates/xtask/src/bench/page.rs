@@ -18,6 +18,7 @@ const INTRODUCTION: &str = "\
 Written by `cargo xtask bench --write`; do not edit. A figure is the median of several rounds with the
 least and the most in brackets; where another product is measured too, both took turns in the same run
 on the same machine, and the ratio is ours divided by theirs. A promise that is not kept says MISSED.
+Rows of one day and commit are of one run; those of other runs say so.
 ";
 
 /// What differs between the sides, and how each figure is taken.
@@ -94,28 +95,62 @@ const NOTES: &str = "\
   `-o json`, and the call alone. The metrics of the same node are read as often, over a connection of their own each time.
 ";
 
+/// What becomes of the figures on the page that were not measured now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Others {
+    /// There are none: everything was measured.
+    Drop,
+    /// They stay, with the day and the commit at which they were measured.
+    Keep,
+}
+
 /// Writes the page.
 ///
 /// # Errors
-/// If the file cannot be written.
-pub(super) fn write(workspace: &Workspace, rows: &[Row]) -> Result<()> {
-    let text = page(&machine::facts(), rows);
-    std::fs::write(workspace.root.join(PATH), text)
-        .with_context(|| format!("cannot write {PATH}"))?;
+/// If the file cannot be read or written.
+pub(super) fn write(workspace: &Workspace, rows: &[Row], others: Others) -> Result<()> {
+    let path = workspace.root.join(PATH);
+    let old = match others {
+        Others::Drop => String::new(),
+        Others::Keep => {
+            std::fs::read_to_string(&path).with_context(|| format!("cannot read {PATH}"))?
+        }
+    };
+    let lines = merged(&old, rows, &machine::run(&workspace.root));
+    let text = page(&machine::facts(), &lines);
+    std::fs::write(path, text).with_context(|| format!("cannot write {PATH}"))?;
     say::note(&format!("wrote {PATH}"));
     Ok(())
 }
 
-fn page(facts: &[(&str, String)], rows: &[Row]) -> String {
-    let mut text = format!("{INTRODUCTION}\n");
-    let mut line = |cells: &[&str]| {
-        writeln!(text, "| {} |", cells.join(" | ")).expect("a string takes all");
-    };
-    line(&HEAD);
-    line(&["---", "---:", "---:", "---:", "---:", "---"]);
-    for row in rows {
+/// The table's lines: those of an earlier page in their order, replaced where they were measured again, and the new ones.
+fn merged(old: &str, rows: &[Row], run: &str) -> Vec<String> {
+    let line = |row: &Row| {
         let cells = row.cells();
-        line(&cells.each_ref().map(String::as_str));
+        format!("| {} | {run} |", cells.each_ref().map(String::as_str).join(" | "))
+    };
+    let mut new: Vec<(&str, String)> =
+        rows.iter().map(|row| (row.name.as_str(), line(row))).collect();
+    let head = |line: &&str| line.starts_with("| figure ") || line.starts_with("| ---");
+    let known = old.lines().filter(|line| line.starts_with("| ") && !head(line));
+    let mut lines = Vec::new();
+    for known in known {
+        let name = known.trim_start_matches("| ").split(" | ").next().unwrap_or_default();
+        match new.iter().position(|(measured, _)| *measured == name) {
+            Some(at) => lines.push(new.remove(at).1),
+            None => lines.push(known.to_owned()),
+        }
+    }
+    lines.extend(new.into_iter().map(|(_, line)| line));
+    lines
+}
+
+fn page(facts: &[(&str, String)], lines: &[String]) -> String {
+    let mut text = format!("{INTRODUCTION}\n");
+    writeln!(text, "| {} | measured |", HEAD.join(" | ")).expect("a string takes all");
+    text.push_str("| --- | ---: | ---: | ---: | ---: | --- | --- |\n");
+    for line in lines {
+        writeln!(text, "{line}").expect("a string takes all");
     }
     text.push_str("\n## The machine\n\n");
     for (what, how_much) in facts {
@@ -124,4 +159,33 @@ fn page(facts: &[(&str, String)], rows: &[Row]) -> String {
     text.push('\n');
     text.push_str(NOTES);
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::table::Promise;
+
+    /// Figures that were not measured again stay where they are, with their day; the others are replaced, and new ones follow.
+    #[test]
+    fn figures_of_other_runs_stay() {
+        let row = |name: &str, figure| Row {
+            name: name.to_owned(),
+            unit: "s".to_owned(),
+            ours: vec![figure],
+            theirs: None,
+            promise: Promise::None,
+        };
+        let first = merged("", &[row("a", 1.0), row("a b", 2.0)], "monday 1234567");
+        let old = page(&[("cores", "2".to_owned())], &first);
+        let second = merged(&old, &[row("c", 3.0), row("a", 4.0)], "friday 89abcde");
+        assert_eq!(
+            second,
+            [
+                "| a | 4.00 s (4.00…4.00) | – | – | – |  | friday 89abcde |",
+                "| a b | 2.00 s (2.00…2.00) | – | – | – |  | monday 1234567 |",
+                "| c | 3.00 s (3.00…3.00) | – | – | – |  | friday 89abcde |",
+            ]
+        );
+    }
 }
