@@ -139,14 +139,14 @@ struct Lasting {
 
 /// Only answers that do not end at once are worth a watch.
 enum Watch {
-    NotYet(Credential),
+    NotYet(Box<Credential>),
     For(BoxFuture<'static, Status>),
     Over,
 }
 
 impl Lasting {
     fn new(answer: Body, credential: Credential) -> Self {
-        Self { answer, frames: 0, watch: Watch::NotYet(credential) }
+        Self { answer, frames: 0, watch: Watch::NotYet(Box::new(credential)) }
     }
 
     fn begin_watch(&mut self) {
