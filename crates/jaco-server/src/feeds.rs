@@ -23,26 +23,26 @@ const UNRESTED_MAX: Duration = Duration::from_secs(4);
 #[derive(Debug, Default)]
 pub struct Feeds {
     open: Mutex<HashMap<Subject, Arc<Feed>>>,
-    turn: Arc<Turn<Exertion>>,
+    turn: Arc<Turn<RenderBudget>>,
     pub(crate) answers: Answers,
 }
 
 /// How long renderings took, less the time in which there were none. Beyond [`UNRESTED_MAX`] they rest: so watchers of a large
 /// state that changes all the time take half a processor at most.
 #[derive(Debug)]
-pub(crate) struct Exertion {
+pub(crate) struct RenderBudget {
     time: Duration,
     /// The end of the last rendering.
     since: Instant,
 }
 
-impl Default for Exertion {
+impl Default for RenderBudget {
     fn default() -> Self {
         Self { time: Duration::ZERO, since: Instant::now() }
     }
 }
 
-impl Exertion {
+impl RenderBudget {
     /// Counts a rendering, and says how long to rest after it.
     pub(crate) fn count(&mut self, begun: Instant, ended: Instant) -> Duration {
         let rested = self.time.saturating_sub(begun.duration_since(self.since));
@@ -110,7 +110,7 @@ impl Feeds {
     }
 
     /// Waits until no other feed renders. Whoever renders counts that, and gives the turn back after the rest.
-    pub(crate) async fn turn(&self) -> OwnedMutexGuard<Exertion> {
+    pub(crate) async fn turn(&self) -> OwnedMutexGuard<RenderBudget> {
         Arc::clone(&self.turn).lock_owned().await
     }
 
@@ -176,12 +176,12 @@ mod tests {
     #[test]
     fn renderings_rest_once_there_are_many() {
         let ms = Duration::from_millis;
-        let mut exertion = Exertion::default();
-        let mut now = exertion.since;
+        let mut budget = RenderBudget::default();
+        let mut now = budget.since;
         let mut render = |pause: Duration, took: Duration| {
             let begun = now + pause;
             now = begun + took;
-            let rest = exertion.count(begun, now);
+            let rest = budget.count(begun, now);
             now += rest;
             rest
         };

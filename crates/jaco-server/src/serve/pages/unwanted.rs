@@ -45,7 +45,7 @@ mod tests {
         Ok(Frame::data(Bytes::from(vec![b'x'; length])))
     }
 
-    /// What a stranger sends costs bounded time and memory, whether it does not end or does not come.
+    /// R-IN-3: a body costs bounded time and memory, whether it does not end or does not come.
     #[tokio::test(start_paused = true)]
     async fn bodies_that_do_not_end_are_left() {
         let mut parts = 0;
