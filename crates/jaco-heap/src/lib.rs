@@ -1,6 +1,6 @@
 //! What the allocator of the process keeps, and giving it back to the system.
 //!
-//! The one crate of the workspace with code that the compiler does not check: glibc offers both to C alone, and they are two
+//! The one crate of the workspace with code that the compiler does not check: glibc offers this to C alone, and it is three
 //! calls without a pointer. It must have nothing else. With another C library it does nothing.
 
 /// Bytes that the program has allocated and not freed, large blocks of their own included, touched or not.
@@ -17,8 +17,24 @@ pub fn give_back() {
     sys::give_back();
 }
 
+/// Has large blocks, and what is freed at the end of a heap, given back at once for good. Otherwise glibc raises both limits
+/// with each large block that is freed: after a message of 8 MiB each of its heaps, one for each thread, keeps up to
+/// 16 MiB (mallopt(3), "dynamic mmap threshold").
+pub fn keep_little() {
+    sys::keep_little();
+}
+
 #[cfg(target_env = "gnu")]
 mod sys {
+    /// From which length on a block has pages of its own. What glibc begins with; setting it keeps it there.
+    const LARGE_BYTES: libc::c_int = 128 << 10;
+
+    #[expect(unsafe_code, reason = "a call of C")]
+    pub(super) fn keep_little() {
+        // SAFETY: it takes numbers, and may be called from any thread at any time: it holds the lock of what it changes.
+        let _set = unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE_BYTES) };
+    }
+
     #[expect(unsafe_code, reason = "a call of C")]
     pub(super) fn allocated_bytes() -> u64 {
         // SAFETY: it takes nothing, returns numbers by value, and may be called from any thread at any time: it holds the
@@ -43,6 +59,8 @@ mod sys {
     }
 
     pub(super) fn give_back() {}
+
+    pub(super) fn keep_little() {}
 }
 
 #[cfg(all(test, target_env = "gnu"))]
@@ -77,5 +95,18 @@ mod tests {
         let after = resident_bytes();
         assert!(after + 30 * MIB < kept, "{kept} {after}");
         drop(top);
+    }
+
+    /// R-FAULT-3: a large block that was freed does not have the allocator keep those that are freed later.
+    #[test]
+    fn large_blocks_are_given_back_at_once() {
+        const MIB: usize = 1 << 20;
+        keep_little();
+        let in_use = |bytes: usize| drop(black_box(vec![1_u8; bytes]));
+        in_use(8 * MIB);
+        let before = resident_bytes();
+        in_use(4 * MIB);
+        let after = resident_bytes();
+        assert!(after < before + 1024 * 1024, "{before} {after}");
     }
 }

@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncBufRead as _, AsyncRead, AsyncWrite, ReadBuf};
@@ -22,6 +22,7 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use jaco_types::{ClusterId, NodeId, TokenId};
 
+use crate::allowance::Allowance;
 use crate::fingerprint::Fingerprint;
 use crate::limiter::Source;
 use crate::members::{CurrentMembers, Members};
@@ -64,6 +65,8 @@ pub struct TlsConnection {
     too_old: Option<Pin<Box<Sleep>>>,
     /// Until when a connection without a certificate must have shown another credential.
     credential_due: Option<Pin<Box<Sleep>>>,
+    /// How much is read until a credential is shown.
+    allowance: Option<Allowance>,
     /// Once reading has ended: until when what is still written may be taken by the other end.
     cut: Option<Pin<Box<Sleep>>>,
     share: Share,
@@ -345,9 +348,19 @@ impl TlsConnection {
         let closed = Box::pin(registration.token.clone().cancelled_owned());
         let too_old = life.map(|life| Box::pin(tokio::time::sleep(life)));
         let due = || Box::pin(tokio::time::sleep(credential_timeout));
-        let credential_due = (!registration.standing.is_proved()).then(due);
-        let (cut, share) = (None, Share::default());
-        Self { stream, peer, source, closed, too_old, credential_due, cut, share, registration }
+        let is_stranger = !registration.standing.is_proved();
+        Self {
+            stream,
+            peer,
+            source,
+            closed,
+            too_old,
+            credential_due: is_stranger.then(due),
+            allowance: is_stranger.then(Allowance::new),
+            cut: None,
+            share: Share::default(),
+            registration,
+        }
     }
 
     #[must_use]
@@ -374,16 +387,17 @@ impl TlsConnection {
         Protocol::agreed(session.alpn_protocol())
     }
 
-    /// Waits for the first that the other end has to say, and leaves it to be read; or for the end of the connection.
+    /// Waits for the first that the other end has to say, and leaves it to be read.
     ///
     /// # Errors
-    /// If the connection breaks.
+    /// If the connection breaks or ends before that.
     pub async fn begun(&mut self) -> io::Result<()> {
         poll_fn(|ctx| {
             if self.poll_ended(ctx) {
-                return Poll::Ready(Ok(()));
+                return Poll::Ready(Err(was_cut()));
             }
-            Pin::new(&mut self.stream).poll_fill_buf(ctx).map_ok(|_| ())
+            let first = ready!(Pin::new(&mut self.stream).poll_fill_buf(ctx))?;
+            Poll::Ready(if first.is_empty() { Err(was_cut()) } else { Ok(()) })
         })
         .await
     }
@@ -420,6 +434,14 @@ impl TlsConnection {
         if self.registration.token.is_cancelled() { Err(was_cut()) } else { Ok(()) }
     }
 
+    /// Ready unless the other end is a stranger who has sent more than strangers need to.
+    fn poll_allowed(&mut self, ctx: &mut Context<'_>) -> Poll<()> {
+        if self.registration.standing.is_proved() {
+            self.allowance = None;
+        }
+        self.allowance.as_mut().map_or(Poll::Ready(()), |allowance| allowance.poll_ready(ctx))
+    }
+
     /// Whether the time to show a credential has passed without one.
     fn poll_unproved(&mut self, ctx: &mut Context<'_>) -> bool {
         let standing = &self.registration.standing;
@@ -449,9 +471,15 @@ impl AsyncRead for TlsConnection {
         if self.poll_ended(ctx) {
             return Poll::Ready(Ok(()));
         }
+        ready!(self.poll_allowed(ctx));
         let this = &mut *self;
         let stream = Pin::new(&mut this.stream);
-        this.share.poll_read(ctx, buffer, |ctx, buffer| stream.poll_read(ctx, buffer))
+        let before = buffer.filled().len();
+        let read = this.share.poll_read(ctx, buffer, |ctx, buffer| stream.poll_read(ctx, buffer));
+        if let Some(allowance) = &mut this.allowance {
+            allowance.spend(buffer.filled().len() - before);
+        }
+        read
     }
 }
 

@@ -4,6 +4,7 @@
 //! here uses one crypto provider, *ring*. Parsing, checking and renewal arithmetic take the time as an
 //! argument; only the TLS configurations and the listener follow a clock of their own.
 
+mod allowance;
 pub mod ca;
 mod connection;
 pub mod dial;

@@ -1,12 +1,15 @@
-//! Bounds how much a node computes for requests at a time, so that consensus keeps its share of the processors.
+//! Bounds how much a node computes for requests at a time, and at what priority, so that consensus keeps its share of the
+//! processors.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use jaco_types::{ErrorCode, Rejection};
 use prometheus_client::metrics::counter::Counter;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use rustix::process::nice;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 /// How many requests may wait for one that computes. Each holds its message, of up to 4 MB.
 const QUEUE: usize = 32;
@@ -17,6 +20,10 @@ const PATIENCE: Duration = Duration::from_millis(1500);
 
 /// The least number of requests that compute at a time, so that a long one does not delay all others.
 const COMPUTING_MIN: usize = 2;
+
+/// How much later than the other threads of the daemon one that computes has its turn, in the units of nice(2): where both
+/// want a processor, it gets a quarter of it.
+const NICENESS: i32 = 5;
 
 /// The sizes of a gate.
 #[derive(Debug, Clone, Copy)]
@@ -37,7 +44,7 @@ impl Default for GateOptions {
     }
 }
 
-/// Lets a bounded number of requests compute, on blocking threads.
+/// Lets a bounded number of requests compute, each on a thread of its own.
 #[derive(Debug)]
 pub struct Gate {
     places: Arc<Semaphore>,
@@ -92,20 +99,33 @@ impl Gate {
 }
 
 impl Turn {
-    /// Computes on a blocking thread.
+    /// Computes on a thread that ends with it: one that was kept for the next request could not be given the priority of
+    /// the others again, and would keep the memory that it has worked with.
     ///
     /// # Errors
-    /// `internal` if the computation panicked.
+    /// `overloaded` if the system starts no further thread, `internal` if the computation panicked.
     pub async fn run<T: Send + 'static>(
         self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Rejection> {
-        let done = tokio::task::spawn_blocking(move || {
+        let (answer, answered) = oneshot::channel();
+        let compute = move || {
+            // Any thread may lower its own priority.
+            let _lowered = nice(NICENESS);
             let done = work();
             drop(self);
-            done
-        });
-        done.await.map_err(|error| Rejection::new(ErrorCode::Internal, error.to_string()))
+            // Nobody may wait for it any more.
+            drop(answer.send(done));
+        };
+        let started = thread::Builder::new().name("compute".to_owned()).spawn(compute);
+        started.map_err(|error| {
+            let message = format!(
+                "this node cannot start a thread for the request ({error}): ask again in a moment"
+            );
+            Rejection::new(ErrorCode::Overloaded, message)
+        })?;
+        let panicked = "the computation of the answer panicked: the log of this node says where";
+        answered.await.map_err(|_| Rejection::new(ErrorCode::Internal, panicked))
     }
 }
 

@@ -108,6 +108,7 @@ enum Part {
 }
 
 fn main() -> ExitCode {
+    jaco_heap::keep_little();
     let args = Args::parse();
     match run(&args) {
         Ok(Ended::Stopped) => ExitCode::SUCCESS,

@@ -339,3 +339,62 @@ async fn t108_streams_end_with_their_credential() {
     };
     tokio::time::timeout(std::time::Duration::from_secs(60), shows_it).await.expect("it goes on");
 }
+
+/// R-CLI-6: a message whose sender takes its time is waited for no longer than its credential counts, on any node.
+#[tokio::test(flavor = "multi_thread")]
+async fn uploads_end_with_their_credential() {
+    let cluster = Cluster::start(3, Engine::Fake).await;
+    let number = (cluster.leader().await + 1) % 3;
+    let follower = &cluster.nodes[number];
+    let token = issued(&cluster, "slow").await;
+    let ca =
+        std::fs::read_to_string(follower.folder().join("data/node/ca.crt")).expect("a member's");
+    let trust = jaco_pki::TrustBundle::from_pem(&ca).expect("a certificate");
+    eventually("the token is known", || async {
+        let client = with_token(&cluster, number, &token);
+        let asked = client.read_status(v1::StatusRequest::default()).await;
+        asked.map(drop).map_err(|error| error.to_string())
+    })
+    .await;
+    let dialer = jaco_pki::Dialer::operator(trust).expect("it can be dialled");
+    let stream = dialer.connect(follower.address.clone()).await.expect("connected");
+    let (sender, connection) = h2::client::handshake(stream).await.expect("http/2 is spoken");
+    let connection = tokio::spawn(connection);
+    let request = || {
+        http::Request::builder()
+            .method(http::Method::POST)
+            .uri("https://member.internal/jaco.v1.Query/Overview")
+            .header("content-type", "application/grpc")
+            .header("te", "trailers")
+            .header("authorization", format!("Bearer {token}"))
+            .body(())
+            .expect("a valid request")
+    };
+    let mut sender = sender.ready().await.expect("it is open");
+    let (answer, mut message) = sender.send_request(request(), false).expect("sent");
+    message.send_data(vec![0, 0, 1, 0, 0].into(), false).expect("sent");
+    // Whose answer is there once the first request was let in: they are looked at in their order.
+    let mut sender = sender.ready().await.expect("it is open");
+    let (second, mut whole) = sender.send_request(request(), false).expect("sent");
+    whole.send_data(vec![0; 5].into(), true).expect("sent");
+    assert!(second.await.expect("an answer").headers().get("grpc-status").is_none());
+    let drips = async {
+        let mut pace = tokio::time::interval(std::time::Duration::from_millis(100));
+        // Fails once the other side has ended the stream.
+        while message.send_data(vec![0].into(), false).is_ok() {
+            pace.tick().await;
+        }
+    };
+    let revoked = async {
+        let revoke = v1::RevokeTokenRequest { name: "slow".to_owned(), ..Default::default() };
+        cluster.client().revoke_token(revoke).await.expect("revoked");
+        answer.await.expect("an answer")
+    };
+    let both = async { tokio::join!(drips, revoked).1 };
+    let limit = std::time::Duration::from_secs(60);
+    let answer = tokio::time::timeout(limit, both).await.expect("the upload ends");
+    // 16 is UNAUTHENTICATED.
+    assert_eq!(answer.headers()["grpc-status"], "16", "{answer:?}");
+    assert!(format!("{:?}", answer.headers()["grpc-message"]).contains("revoked"), "{answer:?}");
+    connection.abort();
+}

@@ -339,3 +339,29 @@ async fn users_renew_before_an_old_authority_is_dropped() {
     std::fs::write(kept("bob").join("client.crt"), renewed).expect("written");
     done(home, "--context bob status").await;
 }
+
+/// R-CLI-6: a node that cannot know what was revoked, or which authority signs by now, renews nothing, and says why.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_without_a_quorum_renews_no_certificate() {
+    let mut cluster = Cluster::start(3, Engine::Fake).await;
+    let key = NodeKey::generate();
+    let request = v1::IssueOperatorCertificateRequest {
+        name: "ann".to_owned(),
+        role: "viewer".to_owned(),
+        csr_der: key.request().into(),
+        ..Default::default()
+    };
+    cluster.client().issue_operator_certificate(request).await.expect("issued");
+    knows(&cluster, 2, "ann").await;
+    let renewal = v1::RenewOperatorCertificateRequest {
+        name: "ann".to_owned(),
+        csr_der: key.request().into(),
+    };
+    let left = cluster.nodes[2].client();
+    left.renew_operator_certificate(renewal.clone()).await.expect("with a quorum");
+    for node in [0, 1] {
+        cluster.nodes[node].kill();
+    }
+    let refused = left.renew_operator_certificate(renewal).await.expect_err("without one");
+    assert!([ErrorCode::QuorumLost, ErrorCode::NoLeader].contains(&refused.code()), "{refused}");
+}

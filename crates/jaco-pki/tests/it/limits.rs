@@ -5,12 +5,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use jaco_pki::listener::{self, Options};
-use jaco_pki::{AnonymousLimits, Dialer, FailureLimits, HandshakeReason, Loopback, PeerIdentity};
+use jaco_pki::listener::{self, Options, Wiring};
+use jaco_pki::{
+    AnonymousLimits, CertificateStore, Connections, Dialer, FailureLimits, HandshakeReason,
+    Loopback, PeerIdentity, TlsListener,
+};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout_at};
 
 use jaco_types::NodeId;
 
@@ -205,6 +210,66 @@ async fn a_connection_without_credential_is_closed() {
     let mut stranger = operator.connect(server.address).await.unwrap();
     assert!(matches!(within(stranger.read(&mut [0; 1])).await, Ok(0) | Err(_)), "it was closed");
     assert!(echoes(&mut member).await);
+}
+
+async fn listener_of(store: Arc<CertificateStore>, options: Options) -> TlsListener {
+    let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (failures, _) = mpsc::channel(1);
+    let wiring = Wiring { connections: Connections::new(&store), store, failures };
+    TlsListener::start(tcp, wiring, options).unwrap()
+}
+
+/// R-FAULT-3: a connection that ends before anything was said on it never gets to the server of requests.
+#[tokio::test]
+async fn a_silent_connection_does_not_begin() {
+    let ca = authority(OURS);
+    let credential_timeout = Duration::from_millis(100);
+    let anonymous = AnonymousLimits { credential_timeout, ..AnonymousLimits::default() };
+    let mut listener =
+        listener_of(store(&ca, 1), Options { anonymous, ..Options::default() }).await;
+    let operator = Dialer::operator(trust(&ca)).unwrap();
+    let _silent = operator.connect(listener.local_addr()).await.unwrap();
+    let mut cut_off = within(listener.accept()).await.unwrap();
+    within(cut_off.begun()).await.unwrap_err();
+    let left = operator.connect(listener.local_addr()).await.unwrap();
+    let mut ended = within(listener.accept()).await.unwrap();
+    drop(left);
+    within(ended.begun()).await.unwrap_err();
+    let mut greeting = operator.connect(listener.local_addr()).await.unwrap();
+    greeting.write_all(b"hello").await.unwrap();
+    greeting.flush().await.unwrap();
+    let mut begun = within(listener.accept()).await.unwrap();
+    within(begun.begun()).await.unwrap();
+    let mut said = [0; 5];
+    within(begun.read_exact(&mut said)).await.unwrap();
+    assert_eq!(&said, b"hello");
+}
+
+/// R-FAULT-3: of one who shows no credential no more is read at once than a join request may have, and a little in each
+/// second; once the credential is there, all of it.
+#[tokio::test]
+async fn a_stranger_is_read_slowly_until_it_shows_a_credential() {
+    const FLOOD_BYTES: usize = 1 << 20;
+    const JOIN_REQUEST_BYTES: usize = 64 << 10;
+    let ca = authority(OURS);
+    let mut listener = listener_of(store(&ca, 1), Options::default()).await;
+    let operator = Dialer::operator(trust(&ca)).unwrap();
+    let mut stranger = operator.connect(listener.local_addr()).await.unwrap();
+    let flood = tokio::spawn(async move {
+        stranger.write_all(&vec![7; FLOOD_BYTES]).await?;
+        stranger.flush().await?;
+        std::io::Result::Ok(stranger)
+    });
+    let mut connection = within(listener.accept()).await.unwrap();
+    let (mut read, mut buffer) = (0, vec![0; 4 << 10]);
+    let until = Instant::now() + Duration::from_secs(1);
+    while let Ok(more) = timeout_at(until, connection.read(&mut buffer)).await {
+        read += more.unwrap();
+    }
+    assert!((JOIN_REQUEST_BYTES..2 * JOIN_REQUEST_BYTES).contains(&read), "{read}");
+    connection.standing().prove();
+    within(connection.read_exact(&mut vec![0; FLOOD_BYTES - read])).await.unwrap();
+    within(flood).await.unwrap().unwrap();
 }
 
 /// R-FAULT-3: half-open handshakes of many sources do not hold up a newcomer, however young they are: those of the

@@ -1,5 +1,6 @@
-//! Ends answers that go on after the credential of who asked has lapsed: it was revoked, rotated, or has expired. Whether it counts
-//! when a request begins is looked up before ([`super::identify`]); a log that is followed or a shell may last for hours.
+//! Ends answers and uploads that go on after the credential of who asked has lapsed: it was revoked, rotated, or has expired. Whether
+//! it counts when a request begins is looked up before ([`super::identify`]); a log that is followed, a shell or the copy of
+//! a file may last for hours. A message that has arrived is carried out: what it does may have happened already.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -31,7 +32,7 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// How often it is looked up while the state does not change: it may expire.
 const EXPIRY_INTERVAL: Duration = Duration::from_secs(30);
 
-/// An answer of which there is always more to send is watched from this part on.
+/// A body of which there is always more to send is watched from this part on.
 const FRAMES_UNWATCHED: usize = 16;
 
 /// Puts [`Lapse`] in front of the services.
@@ -40,7 +41,7 @@ pub(super) struct LapseLayer {
     context: Context,
 }
 
-/// Ends answers of the services with their credential.
+/// Ends requests to the services, and their answers, with their credential.
 #[derive(Debug, Clone)]
 pub(super) struct Lapse<S> {
     services: S,
@@ -78,15 +79,17 @@ where
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let credential = Credential::of(&self.context, &request);
-        let end: End = Box::new(move |response| match credential {
-            Some(credential) => response.map(|body| Body::new(Lasting::new(body, credential))),
-            None => response,
+        let of_request = credential.clone();
+        let request = request.map(|body| Lasting::limit(body, of_request, Direction::Request));
+        let end: End = Box::new(move |response| {
+            response.map(|body| Lasting::limit(body, credential, Direction::Answer))
         });
         self.services.call(request).map_ok(end)
     }
 }
 
 /// What the sender of a request has shown.
+#[derive(Clone)]
 struct Credential {
     member: Arc<Member>,
     caller: Caller,
@@ -115,13 +118,13 @@ impl Credential {
         let Self { member, caller, headers } = self;
         let mut index = member.store.watch_index();
         loop {
+            tokio::time::sleep(LOOK_INTERVAL).await;
             let now = member.clock.now();
             let found =
                 member.store.read(|state| auth::identify(state, &caller, &headers, now).map(drop));
             if let Err(rejection) = found {
                 return to_status(&rejection);
             }
-            tokio::time::sleep(LOOK_INTERVAL).await;
             if let Ok(Err(_)) = tokio::time::timeout(EXPIRY_INTERVAL, index.changed()).await {
                 // The daemon ends, and all answers with it.
                 std::future::pending::<()>().await;
@@ -130,14 +133,24 @@ impl Credential {
     }
 }
 
-/// An answer that lasts as long as its credential.
+/// A body that lasts as long as a credential.
 struct Lasting {
-    answer: Body,
+    body: Body,
     frames: usize,
     watch: Watch,
+    direction: Direction,
 }
 
-/// Only answers that do not end at once are worth a watch.
+/// Whose body it is, and so how it ends early.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    /// The method that reads it fails.
+    Request,
+    /// Who asked is told by trailers.
+    Answer,
+}
+
+/// Only bodies that do not end at once are worth a watch.
 enum Watch {
     NotYet(Box<Credential>),
     For(BoxFuture<'static, Status>),
@@ -145,8 +158,14 @@ enum Watch {
 }
 
 impl Lasting {
-    fn new(answer: Body, credential: Credential) -> Self {
-        Self { answer, frames: 0, watch: Watch::NotYet(Box::new(credential)) }
+    fn limit(body: Body, credential: Option<Credential>, direction: Direction) -> Body {
+        match credential {
+            Some(credential) if !body.is_end_stream() => {
+                let watch = Watch::NotYet(Box::new(credential));
+                Body::new(Self { body, frames: 0, watch, direction })
+            }
+            Some(_) | None => body,
+        }
     }
 
     fn begin_watch(&mut self) {
@@ -156,14 +175,19 @@ impl Lasting {
         };
     }
 
-    /// The end of the answer, if its credential has lapsed.
+    /// The end of the body, if its credential has lapsed.
     fn poll_lapse(&mut self, ctx: &mut task::Context<'_>) -> Poll<Result<Frame<Bytes>, Status>> {
         let Watch::For(lapsed) = &mut self.watch else { return Poll::Pending };
         let status = ready!(lapsed.poll_unpin(ctx));
         self.watch = Watch::Over;
-        self.answer = Body::empty();
-        let mut trailers = HeaderMap::new();
-        Poll::Ready(status.add_header(&mut trailers).map(|()| Frame::trailers(trailers)))
+        self.body = Body::empty();
+        Poll::Ready(match self.direction {
+            Direction::Request => Err(status),
+            Direction::Answer => {
+                let mut trailers = HeaderMap::new();
+                status.add_header(&mut trailers).map(|()| Frame::trailers(trailers))
+            }
+        })
     }
 }
 
@@ -178,7 +202,7 @@ impl HttpBody for Lasting {
         if let Poll::Ready(end) = self.poll_lapse(ctx) {
             return Poll::Ready(Some(end));
         }
-        let frame = Pin::new(&mut self.answer).poll_frame(ctx);
+        let frame = Pin::new(&mut self.body).poll_frame(ctx);
         self.frames += 1;
         let goes_on = frame.is_pending() || self.frames == FRAMES_UNWATCHED;
         if goes_on && matches!(self.watch, Watch::NotYet(_)) {
@@ -191,10 +215,10 @@ impl HttpBody for Lasting {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.answer.is_end_stream()
+        self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.answer.size_hint()
+        self.body.size_hint()
     }
 }

@@ -108,8 +108,8 @@ impl Cluster for ClusterService {
         request: Request<v1::RenewOperatorCertificateRequest>,
     ) -> Result<Response<v1::RenewOperatorCertificateResponse>, Status> {
         let (member, author) = self.context.identify(&request)?;
-        member.caught_up().await.map_err(|rejection| to_status(&rejection))?;
         operator_certificates::renew(&member, &author, &request.into_inner())
+            .await
             .map(Response::new)
             .map_err(|rejection| to_status(&rejection))
     }

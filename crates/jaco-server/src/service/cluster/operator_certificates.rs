@@ -7,6 +7,7 @@ use jaco_pki::{CertificateAuthority, CertificateDer, NodeCsr, OperatorCertificat
 use jaco_proto::v1;
 use jaco_state::command::OperatorTokenIssue;
 use jaco_state::token::{OperatorToken, Proof};
+use jaco_store::Store;
 use jaco_types::{Author, ErrorCode, Identity, Rejection, Role, Timestamp, TokenId};
 
 use super::tokens::{expiry, rights};
@@ -16,7 +17,7 @@ use crate::auth::permission::{self, Concern};
 use crate::forward::Write;
 use crate::member::Member;
 use crate::service::upgraded;
-use crate::status::invalid;
+use crate::status::{from_propose_error, invalid};
 use crate::view;
 
 #[async_trait]
@@ -53,12 +54,14 @@ impl Write for v1::IssueOperatorCertificateRequest {
     }
 }
 
-/// Renews the certificate of the sender, or for an admin that of another one.
-pub(super) fn renew(
+/// Renews the certificate of the sender, or for an admin that of another one. What is committed by now counts: a node that
+/// lags would renew what was revoked, or sign with an authority that is being replaced and not say so.
+pub(super) async fn renew(
     member: &Member,
     author: &Author,
     asked: &v1::RenewOperatorCertificateRequest,
 ) -> Result<v1::RenewOperatorCertificateResponse, Rejection> {
+    member.store.catch_up().await.map_err(|error| from_propose_error(&error))?;
     let id = whose(member, author, &asked.name)?;
     let csr = request(&asked.csr_der)?;
     let now = member.clock.now();
