@@ -2,7 +2,7 @@
 //!
 //! Decides nothing about the cluster. From top to bottom: [`cli`] parses and dispatches, `commands`
 //! holds one file per command whose doc comments are the help, `deploy`, `manifest`, `upload`, `backup`
-//! and `restore` do the work that several commands share, `session` owns the connection, [`view`] turns
+//! and `restore` do the work that several commands share, `complete` answers shells, `session` owns the connection, [`view`] turns
 //! messages into tables and JSON, and only [`output`] prints. A module uses those below it.
 
 pub mod cli;
@@ -17,6 +17,8 @@ pub mod dev;
 mod manifest;
 mod restore;
 mod upload;
+
+mod complete;
 
 mod connect;
 mod session;
@@ -38,6 +40,7 @@ use crate::session::Session;
 /// Runs the command line that this process was given.
 #[must_use]
 pub fn main() -> ExitCode {
+    complete::answer(cli::command);
     let cli = Cli::parse();
     let ui = Ui::of_process(cli.global.output, cli.global.verbosity());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

@@ -23,6 +23,7 @@ mod heartbeat;
 mod kek_rotation;
 mod key_check;
 mod limits;
+mod man_pages;
 mod member;
 mod membership;
 mod offline;
@@ -40,7 +41,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use jaco_net::ServiceOptions;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
@@ -65,7 +66,7 @@ const EXIT_REMOVED: u8 = 3;
 #[derive(Debug, Parser)]
 #[command(version, about)]
 struct Args {
-    /// Configuration file. The sample deploy/jacod.yaml explains every key
+    /// Configuration file. The sample deploy/jacod.yaml, which packages install, explains every key
     #[arg(long, global = true, env = "JACO_CONFIG", default_value = DEFAULT_CONFIG)]
     config: PathBuf,
     /// Check the configuration, report errors, and exit
@@ -105,6 +106,8 @@ enum Part {
     BackupParts(backup_parts::Args),
     #[command(hide = true)]
     Examine(examine::Args),
+    #[command(hide = true)]
+    ManPages(man_pages::Args),
 }
 
 fn main() -> ExitCode {
@@ -145,6 +148,10 @@ fn run(args: &Args) -> anyhow::Result<Ended> {
     if let Some(Part::Examine(args)) = &args.part {
         limits::keep_private()?;
         runtime()?.block_on(examine::run(args))?;
+        return Ok(Ended::Stopped);
+    }
+    if let Some(Part::ManPages(args)) = &args.part {
+        man_pages::run(args, Args::command())?;
         return Ok(Ended::Stopped);
     }
     let config = Config::load(&args.config, Path::new(DEFAULT_CONFIG))?;

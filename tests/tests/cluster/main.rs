@@ -9,6 +9,7 @@ mod backup;
 mod bad_input;
 mod cluster_key;
 mod colocation;
+mod completions;
 mod contexts;
 mod copying;
 mod crash;

@@ -61,8 +61,9 @@ pub(crate) async fn dispatch(command: Command, session: &mut Session) -> Result<
         Command::Schema(args) => compose::schema::run(session, &args),
         Command::Compose(args) => compose::run(session, &args),
         Command::Context(args) => local::context::run(session, args),
-        Command::Completion(args) => local::completion::run(session, &args, grammar::command()),
+        Command::Completion(args) => local::completion::run(session, &args),
         Command::Help(args) => local::help::run(session, &args, grammar::command()),
+        Command::ManPages(args) => local::man_pages::run(&args, grammar::command()),
     };
     done.map(|code| code as u8)
 }

@@ -81,4 +81,6 @@ pub(crate) enum Command {
     Completion(local::completion::Args),
     Version(local::version::Args),
     Help(local::help::Args),
+    #[command(hide = true)]
+    ManPages(local::man_pages::Args),
 }

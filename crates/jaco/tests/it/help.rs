@@ -58,7 +58,7 @@ const VERBS: &[&str] = &[
 /// Every command with its path: `jaco node ls`.
 fn commands() -> Vec<(String, clap::Command)> {
     fn collect(command: &clap::Command, path: &str, all: &mut Vec<(String, clap::Command)>) {
-        for subcommand in command.get_subcommands() {
+        for subcommand in command.get_subcommands().filter(|each| !each.is_hide_set()) {
             let path = format!("{path} {}", subcommand.get_name());
             all.push((path.clone(), subcommand.clone()));
             collect(subcommand, &path, all);

@@ -4,4 +4,5 @@ pub(crate) mod completion;
 pub(crate) mod context;
 pub(crate) mod dev;
 pub(crate) mod help;
+pub(crate) mod man_pages;
 pub(crate) mod version;
