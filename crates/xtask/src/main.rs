@@ -12,6 +12,7 @@ mod http;
 mod image;
 mod interrupt;
 mod metrics;
+mod package;
 mod process;
 mod requirements;
 mod say;
@@ -44,6 +45,7 @@ enum Command {
     Advisories(advisories::Args),
     Sim(sim::Args),
     Torture(torture::Args),
+    Package(package::Args),
     /// Make sure a Docker Engine answers and build the images jaco-hello:v1 and jaco-hello:v2
     Image,
 }
@@ -77,6 +79,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Advisories(args) => advisories::run(&workspace, &args),
         Command::Sim(args) => sim::run(&workspace, &args),
         Command::Torture(args) => torture::run(&workspace, &args),
+        Command::Package(args) => package::run(&workspace, &args),
         Command::Image => {
             // An image in an engine that is stopped again would be of no use to anybody.
             engine::ensure(&workspace)?.leave_running();

@@ -25,6 +25,8 @@ pub(crate) struct Workspace {
 pub(crate) struct Package {
     pub(crate) id: String,
     pub(crate) name: String,
+    #[serde(default)]
+    pub(crate) version: String,
     #[serde(rename = "manifest_path")]
     pub(crate) manifest: PathBuf,
     pub(crate) dependencies: Vec<Dependency>,
@@ -73,6 +75,15 @@ impl Workspace {
         command.args(["metadata", "--no-deps", "--format-version", "1"]);
         let text = process::capture(&mut command)?;
         serde_json::from_str(&text).context("cargo metadata has an unknown shape")
+    }
+
+    /// The version of the product: that of its daemon, which all packages of the workspace have from one line.
+    ///
+    /// # Errors
+    /// If there is no daemon.
+    pub(crate) fn version(&self) -> Result<&str> {
+        let daemon = self.packages.iter().find(|package| package.name == "jacod");
+        daemon.map(|daemon| daemon.version.as_str()).context("the workspace has no package jacod")
     }
 
     /// All packages that are built on any of the `platforms`, those of tests and build scripts included.

@@ -59,10 +59,12 @@ fn packages(workspace: &Workspace, layers: &BTreeSet<Layer>) -> Vec<String> {
     if layers.contains(&Layer::Unit) {
         return vec!["--workspace".to_owned()];
     }
-    let programs =
-        layers.iter().any(|layer| matches!(layer, Layer::Cluster | Layer::Docker | Layer::Edge));
+    let programs = layers.iter().any(|layer| {
+        matches!(layer, Layer::Cluster | Layer::Docker | Layer::Edge | Layer::Package)
+    });
     let needed = workspace.packages.iter().filter(|package| {
-        let started = programs && ["jaco", "jacod"].contains(&package.name.as_str());
+        let started = programs && ["jaco", "jacod"].contains(&package.name.as_str())
+            || layers.contains(&Layer::Package) && package.name == "xtask";
         started || layers.iter().any(|layer| layer.concerns(package))
     });
     needed.flat_map(|package| ["--package".to_owned(), package.name.clone()]).collect()
@@ -91,6 +93,7 @@ mod tests {
         let package = |name: &str, targets: &[(&str, &str)]| Package {
             id: format!("path+file:///x#{name}"),
             name: name.to_owned(),
+            version: "1.0.0".to_owned(),
             manifest: format!("/x/{name}/Cargo.toml").into(),
             dependencies: Vec::new(),
             targets: targets
@@ -106,7 +109,11 @@ mod tests {
                 package("jaco", &[("jaco", "bin")]),
                 package("jacod", &[("jacod", "bin")]),
                 package("jaco-state", &[("jaco_state", "lib")]),
-                package("jaco-tests", &[("cluster", "test"), ("edge", "test")]),
+                package(
+                    "jaco-tests",
+                    &[("cluster", "test"), ("edge", "test"), ("package", "test")],
+                ),
+                package("xtask", &[("xtask", "bin")]),
             ],
             ..Workspace::default()
         }
@@ -121,6 +128,8 @@ mod tests {
         check(&[Layer::Pure], "--package jaco-state");
         check(&[Layer::Cluster], "--package jaco --package jacod --package jaco-tests");
         check(&[Layer::Edge], "--package jaco --package jacod --package jaco-tests");
+        let package = "--package jaco --package jacod --package jaco-tests --package xtask";
+        check(&[Layer::Package], package);
         check(&[Layer::Pure, Layer::Unit], "--workspace");
     }
 

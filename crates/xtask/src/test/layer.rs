@@ -26,13 +26,15 @@ pub(super) enum Layer {
     Docker,
     /// Load on the edges of several machines while parts of them end
     Edge,
+    /// The packages, in a fresh Debian with systemd
+    Package,
 }
 
 const PURE: [&str; 5] =
     ["jaco-types", "jaco-compose", "jaco-state", "jaco-scheduler", "jaco-dataplane"];
 
 impl Layer {
-    pub(super) const ALL: [Self; 9] = [
+    pub(super) const ALL: [Self; 10] = [
         Self::Lint,
         Self::Pure,
         Self::Unit,
@@ -42,6 +44,7 @@ impl Layer {
         Self::Net,
         Self::Docker,
         Self::Edge,
+        Self::Package,
     ];
 
     /// Where a test target belongs: by its package, or by its name where it needs more than itself.
@@ -52,6 +55,7 @@ impl Layer {
             (_, "docker") if integration => Self::Docker,
             (_, "edge") if integration => Self::Edge,
             (_, "net") if integration => Self::Net,
+            (_, "package") if integration => Self::Package,
             ("jaco-raft", "sim") if integration => Self::RaftSim,
             ("jaco-sim", _) => Self::Sim,
             (pure, _) if PURE.contains(&pure) => Self::Pure,
@@ -68,7 +72,13 @@ impl Layer {
     /// tests a core keep it busy, and find what only holds on an idle machine. Load is alone, so that it is the same each time.
     pub(super) fn tests_at_once(self, cores: usize) -> usize {
         match self {
-            Self::Lint | Self::Pure | Self::Unit | Self::Net | Self::RaftSim | Self::Sim => cores,
+            Self::Lint
+            | Self::Pure
+            | Self::Unit
+            | Self::Net
+            | Self::RaftSim
+            | Self::Sim
+            | Self::Package => cores,
             Self::Cluster | Self::Docker => cores * 2,
             Self::Edge => 1,
         }
@@ -77,7 +87,9 @@ impl Layer {
     /// The longest that one of its test programs may take before it counts as hanging.
     pub(super) fn limit(self) -> Duration {
         match self {
-            Self::Lint | Self::Pure | Self::Unit | Self::Net => super::PROGRAM_LIMIT,
+            Self::Lint | Self::Pure | Self::Unit | Self::Net | Self::Package => {
+                super::PROGRAM_LIMIT
+            }
             Self::RaftSim | Self::Sim | Self::Cluster | Self::Docker | Self::Edge => {
                 super::PROGRAM_LIMIT * 2
             }
@@ -97,6 +109,7 @@ impl fmt::Display for Layer {
             Self::Net => "net",
             Self::Docker => "docker",
             Self::Edge => "edge",
+            Self::Package => "package",
         })
     }
 }
@@ -122,6 +135,7 @@ mod tests {
         check("jaco-tests", "cluster", "test", Layer::Cluster);
         check("jaco-tests", "docker", "test", Layer::Docker);
         check("jaco-tests", "edge", "test", Layer::Edge);
+        check("jaco-tests", "package", "test", Layer::Package);
         check("jaco-docker", "docker", "test", Layer::Docker);
         check("jaco-docker", "docker", "lib", Layer::Unit);
         check("jaco-net", "net", "test", Layer::Net);

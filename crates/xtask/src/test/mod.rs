@@ -99,7 +99,8 @@ impl Run<'_> {
             | Layer::Cluster
             | Layer::Net
             | Layer::Docker
-            | Layer::Edge => self.programs(layer, layers),
+            | Layer::Edge
+            | Layer::Package => self.programs(layer, layers),
         };
         interrupt::check()?;
         let mut outcome = ran.unwrap_or_else(|error| Outcome::cannot_run(format!("{error:#}")));

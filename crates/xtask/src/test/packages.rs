@@ -57,6 +57,21 @@ const PACKETS: [Needed; 5] = [
     Needed { program: "ping", package: "iputils-ping", purpose: "measures round trips" },
 ];
 
+/// What makes packages and a fresh Debian to install them in, and the shells and the reader that they bring files for.
+const PACKAGING: [Needed; 7] = [
+    Needed { program: "readelf", package: "binutils", purpose: "reads what a program needs" },
+    Needed { program: "mmdebstrap", package: "mmdebstrap", purpose: "makes a fresh Debian" },
+    Needed {
+        program: "systemd-nspawn",
+        package: "systemd-container",
+        purpose: "starts systemd in the fresh Debian",
+    },
+    Needed { program: "man", package: "man-db", purpose: "renders man pages" },
+    Needed { program: "bash", package: "bash", purpose: "completes words" },
+    Needed { program: "zsh", package: "zsh", purpose: "completes words" },
+    Needed { program: "fish", package: "fish", purpose: "completes words" },
+];
+
 /// Makes sure that what a layer starts is there; does nothing if it is.
 ///
 /// # Errors
@@ -79,6 +94,7 @@ fn needed(layer: Layer) -> &'static [Needed] {
         Layer::Net => &PACKETS,
         Layer::Docker => &[REGISTRY, TCPDUMP, PEBBLE],
         Layer::Edge => &[IP, NFT],
+        Layer::Package => &PACKAGING,
         Layer::Lint | Layer::Pure | Layer::RaftSim | Layer::Sim => &[],
     }
 }
@@ -99,5 +115,7 @@ mod tests {
         check(Layer::Net, &["ip", "nft", "tcpdump", "iperf3", "ping"]);
         check(Layer::Docker, &["docker-registry", "tcpdump", "pebble"]);
         check(Layer::Edge, &["ip", "nft"]);
+        let packaging = ["readelf", "mmdebstrap", "systemd-nspawn", "man", "bash", "zsh", "fish"];
+        check(Layer::Package, &packaging);
     }
 }

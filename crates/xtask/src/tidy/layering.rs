@@ -226,6 +226,7 @@ mod tests {
         Package {
             id: String::new(),
             name: name.to_owned(),
+            version: "1.0.0".to_owned(),
             manifest: "Cargo.toml".into(),
             dependencies: dependencies.collect(),
             targets: Vec::new(),

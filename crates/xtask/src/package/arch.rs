@@ -1,0 +1,59 @@
+//! The architectures that there are packages for.
+
+use std::fmt;
+
+use anyhow::{Result, bail};
+
+/// An architecture, by Debian's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Architecture {
+    Amd64,
+    Arm64,
+}
+
+impl Architecture {
+    /// This machine's.
+    ///
+    /// # Errors
+    /// If there are no packages for it.
+    pub(super) fn of_host() -> Result<Self> {
+        match std::env::consts::ARCH {
+            "x86_64" => Ok(Self::Amd64),
+            "aarch64" => Ok(Self::Arm64),
+            other => bail!("there are no packages for {other}; --arch names amd64 or arm64"),
+        }
+    }
+
+    /// Rust's name of it.
+    pub(super) fn triple(self) -> &'static str {
+        match self {
+            Self::Amd64 => "x86_64-unknown-linux-gnu",
+            Self::Arm64 => "aarch64-unknown-linux-gnu",
+        }
+    }
+
+    /// The name that readelf has for its programs.
+    pub(super) fn machine(self) -> &'static str {
+        match self {
+            Self::Amd64 => "Advanced Micro Devices X86-64",
+            Self::Arm64 => "AArch64",
+        }
+    }
+
+    /// The C compiler that links for it from another machine, with Debian's package of it.
+    pub(super) fn cross_compiler(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Amd64 => ("x86_64-linux-gnu-gcc", "gcc-x86-64-linux-gnu"),
+            Self::Arm64 => ("aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu"),
+        }
+    }
+}
+
+impl fmt::Display for Architecture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Amd64 => "amd64",
+            Self::Arm64 => "arm64",
+        })
+    }
+}
