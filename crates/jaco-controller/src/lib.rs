@@ -3,6 +3,7 @@
 
 pub mod clock_watch;
 pub mod debounce;
+pub mod jobs;
 pub mod leader_loop;
 mod parts;
 pub mod rebalance;
@@ -12,6 +13,7 @@ pub mod tally;
 
 pub use clock_watch::{ClockStep, ClockWatch, LOOK_EVERY};
 pub use debounce::Debounce;
+pub use jobs::JobLoop;
 pub use leader_loop::{Controller, Options, PassStatus};
 pub use parts::CHANGES_PER_ENTRY;
 pub use rebalance::{RebalanceLoop, RebalanceOptions, RebalanceState};

@@ -319,6 +319,7 @@ fn service(number: usize, version: u8) -> ServiceSpec {
         ingress_ports: std::collections::BTreeSet::new(),
         restart: RestartPolicy::Always,
         mode: ServiceMode::Service,
+        schedule: None,
         depends_on: Vec::new(),
         reservation: Resources { cpu: MilliCores(250), memory: Bytes(1 << 28) },
         limit: Resources::default(),

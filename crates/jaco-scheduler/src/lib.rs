@@ -22,6 +22,7 @@ mod planner;
 pub mod rebalance;
 pub mod report;
 mod rollout;
+pub mod schedule;
 mod verdict;
 
 pub use analysis::compliance::{Noncompliant, noncompliant};

@@ -139,6 +139,7 @@ impl ServiceText {
             ingress_ports: std::collections::BTreeSet::new(),
             restart: self.restart()?,
             mode: self.mode()?,
+            schedule: None,
             depends_on: self.depends_on()?,
             reservation: Resources {
                 cpu: MilliCores(self.number("cpu", 0)?),

@@ -16,6 +16,7 @@ use crate::audit::AuditLog;
 use crate::contents::{Content, NamedContent};
 use crate::deployment::Deployment;
 use crate::edge::Edges;
+use crate::job::JobRecord;
 use crate::kek::Sealing;
 use crate::network::{Network, Networks};
 use crate::policy::Policy;
@@ -79,6 +80,8 @@ pub struct ClusterState {
     pub rotation: Option<AuthorityRotation>,
     /// The keys that seal.
     pub sealing: Sealing,
+    /// Runs of jobs with a schedule, and of those that a user ran.
+    pub jobs: Table<ServiceKey, JobRecord>,
 }
 
 impl ClusterState {
@@ -111,6 +114,7 @@ impl ClusterState {
             policy: self.policy.clone(),
             rotation: self.rotation.clone(),
             sealing: self.sealing.clone(),
+            jobs: self.jobs.clone(),
         }
     }
 

@@ -12,7 +12,7 @@ use jaco_agent::{
     AgentService, FileDirs, LeaderContact, NetworkGate, TimedEngine, Unseal, service,
 };
 use jaco_controller::{
-    Controller, Options as ControllerOptions, RebalanceLoop, RebalanceState, SignalBook,
+    Controller, JobLoop, Options as ControllerOptions, RebalanceLoop, RebalanceState, SignalBook,
 };
 use jaco_docker::{DockerEngine, DockerOptions};
 use jaco_pki::sealed::Purpose;
@@ -183,6 +183,7 @@ pub(crate) async fn start(
     node.run_until_shutdown(refusal_writer.run(store, shutdown.clone()));
     node.agent.spawn(agent.run(shutdown.clone().cancelled_owned()));
     spawn_rebalancing(node, &member);
+    spawn_jobs(node, &member);
     let orders = OrderLoop::new(Arc::clone(&member), cluster.clone(), authority);
     node.run_until_shutdown(orders.run());
     let edge = edge.map(|edge| spawn_edge(node, &member, keys, edge)).transpose()?;
@@ -398,6 +399,13 @@ fn spawn_rebalancing(node: &NodeContext, member: &Arc<Member>) {
         Arc::clone(&node.clock),
     );
     node.run_until_shutdown(rebalancing.run(node.shutdown.clone()));
+}
+
+/// The loop that begins runs of jobs when they are due, active on the leader.
+fn spawn_jobs(node: &NodeContext, member: &Arc<Member>) {
+    let store = Arc::clone(&member.store) as Arc<dyn Store>;
+    let jobs = JobLoop::new(store, Arc::clone(&node.clock));
+    node.run_until_shutdown(jobs.run(node.shutdown.clone()));
 }
 
 /// Starts to sample this node's resource usage.

@@ -47,6 +47,7 @@ mod revisions;
 mod rolling;
 mod routes;
 mod scenario;
+mod schedules;
 mod stopping;
 mod strangers;
 mod waiting;

@@ -40,7 +40,7 @@ fn start_later(node: &mut Node, ahead: &str) {
 }
 
 /// The library of Debian's package `faketime`, for this machine's architecture.
-fn faketime_library() -> PathBuf {
+pub(crate) fn faketime_library() -> PathBuf {
     let folders = fs::read_dir("/usr/lib").expect("a system has libraries");
     let folders = folders.map(|folder| folder.expect("it can be listed").path());
     let mut libraries = folders.map(|folder| folder.join("faketime/libfaketime.so.1"));

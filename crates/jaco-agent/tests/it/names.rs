@@ -55,6 +55,7 @@ pub(crate) fn spec_pulled(image: &str, keys: &str, pull: PullPolicy) -> Arc<Serv
         ingress_ports: std::collections::BTreeSet::new(),
         restart: RestartPolicy::Always,
         mode: ServiceMode::Service,
+        schedule: None,
         depends_on: vec![],
         reservation: Resources::default(),
         limit: Resources::default(),

@@ -12,7 +12,8 @@ use jaco_types::port::{PortRange, ProxyProtocol};
 use jaco_types::route::DrainTime;
 use jaco_types::spec::{
     Affinity, Constraint, Dependency, Healthcheck, OnNodeLoss, Placement, Privilege, Protocol,
-    PullPolicy, Reach, RestartPolicy, Scoring, ServiceMode, SpreadCriterion, Storage, UpdatePolicy,
+    PullPolicy, Reach, RestartPolicy, Schedule, Scoring, ServiceMode, SpreadCriterion, Storage,
+    UpdatePolicy,
 };
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{IngressPort, ServiceName};
@@ -40,6 +41,8 @@ pub struct Facts {
     pub restart: RestartPolicy,
     /// Whether its containers serve, or run to their end.
     pub mode: ServiceMode,
+    /// When the job is run; `None` for what is no job, or runs once for each spec.
+    pub schedule: Option<Schedule>,
     /// Services that its replicas wait for, sorted by name.
     pub depends_on: Vec<Dependency>,
     /// Services whose namespaces its replicas share, which must be on the same node.

@@ -11,6 +11,7 @@ mod read;
 mod roles;
 mod routes;
 mod rules;
+mod schedule;
 mod schema;
 mod service;
 mod table;

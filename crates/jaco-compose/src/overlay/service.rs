@@ -13,7 +13,7 @@ use crate::overlay::roles::Roles;
 use crate::overlay::rules::{affinities, selectors, spread};
 use crate::overlay::types::ServiceOverlay;
 use crate::overlay::value::{count, drain, replicas, scoring};
-use crate::overlay::{loss, table};
+use crate::overlay::{loss, schedule, table};
 use crate::yaml::node::Node;
 
 pub(super) fn service(node: &Node, roles: &Roles, report: &mut Report) -> Option<ServiceOverlay> {
@@ -41,6 +41,7 @@ pub(super) fn service(node: &Node, roles: &Roles, report: &mut Report) -> Option
         rollback: map.get("rollback").map(|node| update(Some(node), report)),
         on_node_loss: loss::read(map.get("on_node_loss"), report),
         drain: drain(map.get("drain"), report),
+        schedule: schedule::read(map.get("schedule"), report),
         min_allocations: count(map.get("min_allocations_count"), "min_allocations_count", report),
         scoring: scoring(map.get("scoring")),
         places,

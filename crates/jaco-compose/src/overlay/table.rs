@@ -217,6 +217,12 @@ static SERVICE: Object = closed(
         key("resources", Honoured, Shape::Object(&RESOURCES), "Bounds of the reservation."),
         key("rollback", Honoured, Shape::Object(&ROLLBACK), "How a rollback is carried out."),
         key(
+            "schedule",
+            Honoured,
+            Shape::Object(&SCHEDULE),
+            "When the job is run; without it, once for each change of the service.",
+        ),
+        key(
             "scoring",
             Honoured,
             Shape::OneOf(&["jaco", "nomad"]),
@@ -232,6 +238,42 @@ static SERVICE: Object = closed(
         key("update", Honoured, Shape::Object(&UPDATE), "How a rollout is carried out."),
     ],
     &["name"],
+);
+
+static SCHEDULE: Object = closed(
+    &[
+        key(
+            "concurrency",
+            Honoured,
+            Shape::Str,
+            "While a run goes on, the next is missed (`forbid`, the default) or takes its place (`replace`).",
+        ),
+        key(
+            "cron",
+            Honoured,
+            Shape::Str,
+            "Minute, hour, day, month and weekday, such as `30 2 * * *`, or `@daily`.",
+        ),
+        key(
+            "deadline",
+            Honoured,
+            Shape::Duration,
+            "How late a run may begin; the default lets it begin however late.",
+        ),
+        key(
+            "history",
+            Honoured,
+            Shape::Int,
+            "The number of runs that are kept; the default is 10.",
+        ),
+        key(
+            "time_zone",
+            Honoured,
+            Shape::Str,
+            "The time zone of `cron`, such as `Europe/Berlin`; the default is UTC.",
+        ),
+    ],
+    &["cron"],
 );
 
 static RESOURCES: Object = closed(

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jaco_types::Millis;
 use jaco_types::route::{DrainTime, Route, RouteKey};
 use jaco_types::spec::{
-    Affinity, FailureAction, OnNodeLoss, Placement, Scoring, SpreadCriterion, UpdateOrder,
+    Affinity, FailureAction, OnNodeLoss, Placement, Schedule, Scoring, SpreadCriterion, UpdateOrder,
 };
 
 use crate::diagnostics::problem::Problems;
@@ -108,6 +108,8 @@ pub struct ServiceOverlay {
     pub on_node_loss: Option<OnNodeLoss>,
     /// How long requests that a replica has got may go on once it leaves the endpoints.
     pub drain: Option<DrainTime>,
+    /// When the job is run.
+    pub schedule: Option<Schedule>,
     /// The fewest replicas an apply accepts.
     pub min_allocations: Option<u32>,
     /// How nodes are compared.

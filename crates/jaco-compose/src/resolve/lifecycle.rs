@@ -1,9 +1,13 @@
 //! Whether the containers of a service serve or run to their end, and what follows when one ends (R-JOB-1).
 
-use jaco_types::spec::{RestartPolicy, ServiceMode};
+use std::collections::BTreeMap;
+
+use jaco_types::spec::{Placement, RestartPolicy, ServiceMode};
 
 use crate::diagnostics::code::Code;
 use crate::diagnostics::report::Report;
+use crate::overlay::types::JacoYaml;
+use crate::resolve::resolved::ResolvedService;
 use crate::resolve::scene::below;
 use crate::yaml::node::{Map, Node};
 
@@ -12,6 +16,42 @@ pub(crate) fn mode(service: &Map) -> ServiceMode {
     match below(service.get("deploy"), &["mode"]).and_then(Node::as_str) {
         Some("replicated-job" | "global-job") => ServiceMode::Job,
         Some(_) | None => ServiceMode::Service,
+    }
+}
+
+/// Only a job with a number of replicas has a schedule (R-JOB-2), and nothing can wait for it: until its time it runs
+/// nothing.
+pub(crate) fn check_schedules(
+    overlay: &JacoYaml,
+    services: &BTreeMap<String, ResolvedService>,
+    report: &mut Report,
+) {
+    for own in &overlay.services {
+        let Some(service) = services.get(&own.name) else { continue };
+        let (facts, name, pos) = (&service.facts, &own.name, own.place("schedule"));
+        if facts.schedule.is_none() {
+            continue;
+        }
+        if facts.mode != ServiceMode::Job || matches!(facts.placement, Placement::Global) {
+            let message = format!("service `{name}` has a schedule and is not a replicated job");
+            report
+                .error(pos, Code::ValidationFailed, message)
+                .suggest("set `deploy: {mode: replicated-job}` in the compose file");
+        }
+        let waits = |other: &&ResolvedService| {
+            other.facts.depends_on.iter().any(|dependency| dependency.service.as_str() == name)
+        };
+        if services.values().any(|other| waits(&other)) {
+            let waiting = services.iter().filter(|(_, other)| waits(other)).map(|(name, _)| name);
+            let waiting: Vec<String> = waiting.map(|name| format!("`{name}`")).collect();
+            let message = format!(
+                "service `{name}` has a schedule, and {} would wait for its next run",
+                waiting.join(", ")
+            );
+            report.error(pos, Code::ValidationFailed, message).suggest(
+                "remove the dependency, or move what is waited for into a job without a schedule",
+            );
+        }
     }
 }
 

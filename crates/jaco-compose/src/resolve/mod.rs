@@ -130,6 +130,7 @@ pub fn resolve(
     let networks = networks::networks(project, &services, &mut compose);
     check_total(declared, &services, &mut compose);
     check_ports(project, &services, &mut compose);
+    lifecycle::check_schedules(overlay, &services, &mut manifest);
     warn_of_host_paths(project, &mut compose);
     warn_of_relative_devices(root, &mut compose);
     finish(project, overlay, services, networks, routes, (compose, manifest))

@@ -80,6 +80,7 @@ pub(crate) fn facts(scene: &Scene<'_>, compose: &mut Report, manifest: &mut Repo
         ports: ports(service, scene.publishing, compose),
         restart: lifecycle::restart_policy(service, compose),
         mode: lifecycle::mode(service),
+        schedule: own.and_then(|own| own.schedule.clone()),
         depends_on: depends_on(service),
         shares_namespaces_with: shares_namespaces_with(service),
         volumes_from: volumes_from(service),

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use expect_test::{Expect, expect};
 use jaco_compose::{JacoYaml, Options, Override, resolve};
+use jaco_types::Millis;
 use jaco_types::route::RouteTls;
-use jaco_types::spec::Placement;
+use jaco_types::spec::{Concurrency, Placement};
 use jaco_types::unit::{Bytes, MilliCores};
 
 use crate::util::{load_text, resolve_text};
@@ -356,4 +357,107 @@ fn constraints_go_with_the_model() {
     assert_eq!(facts.deployment_constraints.pairs, pairs.into());
     project.constrain("ram=much");
     assert!(resolve(&project, None, &Options::default()).is_err());
+}
+
+const JOBS: &str = "
+services:
+  report: {image: i, deploy: {mode: replicated-job}}
+  each: {image: i, deploy: {mode: global-job}}
+  web: {image: i, depends_on: {gate: {condition: service_completed_successfully}}}
+  gate: {image: i, deploy: {mode: replicated-job}}
+";
+
+fn schedule_problems(service: &str, schedule: &str) -> String {
+    let overlay =
+        format!("deployment: shop\nservices:\n  - name: {service}\n    schedule: {schedule}\n");
+    match resolve_text(JOBS, Some(&overlay)) {
+        Ok(_) => "accepted".to_owned(),
+        Err(problems) => {
+            let problem = problems.errors().next().unwrap();
+            let (line, column) = (problem.line, problem.column);
+            format!("{line}:{column} {} {}", problem.code.as_str(), problem.message)
+        }
+    }
+}
+
+/// R-JOB-2: a schedule of a job is read with its defaults.
+#[test]
+fn schedules_are_read() {
+    let overlay = "deployment: shop\nservices:\n  - name: report\n    schedule: {cron: '@daily', \
+                   time_zone: europe/berlin, concurrency: replace, deadline: 10m, history: 3}\n  - name: \
+                   gate\n    schedule: {cron: '5 4 * * sun'}\n";
+    let jobs =
+        JOBS.replace("condition: service_completed_successfully", "condition: service_started");
+    let jobs = jobs.replace(", depends_on: {gate: {condition: service_started}}", "");
+    let resolved = resolve_text(&jobs, Some(overlay)).unwrap();
+    let schedule = |name: &str| resolved.services[name].facts.schedule.clone().unwrap();
+    let report = schedule("report");
+    assert_eq!(report.cron.as_str(), "@daily");
+    assert_eq!(report.time_zone.as_str(), "Europe/Berlin", "however it is written");
+    assert_eq!(report.concurrency, Concurrency::Replace);
+    assert_eq!(report.deadline, Some(Millis(600_000)));
+    assert_eq!(report.history.count(), 3);
+    let gate = schedule("gate");
+    assert_eq!((gate.time_zone.as_str(), gate.concurrency), ("UTC", Concurrency::Forbid));
+    assert_eq!((gate.deadline, gate.history.count()), (None, 10));
+    assert_eq!(resolved.services["web"].facts.schedule, None);
+}
+
+/// R-JOB-2, R-IN-1: what is wrong with a schedule is said with its place.
+#[test]
+fn wrong_schedules_are_refused() {
+    for (service, schedule, expected) in [
+        (
+            "report",
+            "{cron: '61 * * * *'}",
+            "4:22 invalid_value `61 * * * *` is not a cron expression that is ever due",
+        ),
+        (
+            "report",
+            "{cron: '0 0 30 2 *'}",
+            "4:22 invalid_value `0 0 30 2 *` is not a cron expression that is ever due",
+        ),
+        (
+            "report",
+            "{cron: '@daily', time_zone: Mars/Base}",
+            "4:43 invalid_value `Mars/Base` is not a time zone",
+        ),
+        (
+            "report",
+            "{cron: '@daily', concurrency: allow}",
+            "4:45 invalid_value `concurrency` cannot be `allow`: a replica of a job is one container at a time",
+        ),
+        (
+            "report",
+            "{cron: '@daily', concurrency: forbd}",
+            "4:45 invalid_value `concurrency` cannot be `forbd`",
+        ),
+        (
+            "report",
+            "{cron: '@daily', deadline: 10ms}",
+            "4:42 invalid_value `deadline` is shorter than a run takes to begin",
+        ),
+        ("report", "{cron: '@daily', history: 0}", "4:41 invalid_value `history` cannot be 0"),
+        ("report", "{cron: '@daily', retry: 3}", "4:32 unknown_key"),
+        (
+            "web",
+            "{cron: '@daily'}",
+            "4:15 validation_failed service `web` has a schedule and is not a replicated job",
+        ),
+        (
+            "each",
+            "{cron: '@daily'}",
+            "4:15 validation_failed service `each` has a schedule and is not a replicated job",
+        ),
+        (
+            "gate",
+            "{cron: '@daily'}",
+            "4:15 validation_failed service `gate` has a schedule, and `web` would wait for its next run",
+        ),
+    ] {
+        let found = schedule_problems(service, schedule);
+        assert!(found.starts_with(expected), "{found}");
+    }
+    let found = schedule_problems("report", "{time_zone: UTC}");
+    assert!(found.contains("missing_key"), "{found}");
 }

@@ -41,6 +41,8 @@ const TAKEN: &[&str] = &[
     r#"{"deployment":"shop","services":[{"name":"web","placement":"hosts","hosts":["n1"],
         "selectors":["ssd"],"constraints":[{"attribute":"zone","operator":"=","value":"a"}],
         "spread":[{"attribute":"zone","weight":7,"targets":{"a":50,"b":50}}]}]}"#,
+    r#"{"deployment":"shop","services":[{"name":"web","schedule":{"cron":"0 2 * * *",
+        "time_zone":"Europe/Berlin","concurrency":"replace","deadline":"10m","history":3}}]}"#,
     r#"{"deployment":"shop","spread":{"attribute":"zone","targets":[{"value":"a","percent":50}]}}"#,
     r#"{"deployment":"shop","services":[{"name":"web","placement":"global"}]}"#,
 ];
@@ -55,6 +57,7 @@ const REFUSED: &[&str] = &[
     r#"{"deployment":"shop","scoring":"swarm"}"#,
     r#"{"deployment":"shop","constraints":7}"#,
     r#"{"deployment":"shop","roles":"fast"}"#,
+    r#"{"deployment":"shop","services":[{"name":"web","schedule":{"history":3}}]}"#,
     r#"{"deployment":"shop","roles":{"fast":7}}"#,
     r#"{"deployment":"shop","constraints":[{"operator":"="}]}"#,
     r#"{"deployment":"shop","spread":[{"weight":50}]}"#,

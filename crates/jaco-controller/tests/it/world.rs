@@ -300,6 +300,7 @@ pub(crate) fn deploy(replicas: u32, version: u8) -> Command {
         ingress_ports: std::collections::BTreeSet::new(),
         restart: RestartPolicy::Always,
         mode: ServiceMode::Service,
+        schedule: None,
         depends_on: vec![],
         reservation: Resources::default(),
         limit: Resources::default(),

@@ -27,6 +27,7 @@ mod edge;
 mod envelope;
 mod error;
 mod identity;
+mod job;
 mod kek;
 mod network;
 mod node;

@@ -219,6 +219,7 @@ impl Wire for ServiceSpec {
             networks: to_list(&self.networks),
             drain_ms: self.drain.map(|drain| drain.length().0),
             ingress_ports: self.ingress_ports.iter().map(Wire::to_wire).collect(),
+            schedule: self.schedule.as_ref().map(Wire::to_wire),
         }
     }
 
@@ -247,6 +248,7 @@ impl Wire for ServiceSpec {
                 true => ServiceMode::Job,
                 false => ServiceMode::Service,
             },
+            schedule: optional(message.schedule)?,
             networks: list(message.networks)?,
             drain: message.drain_ms.map(|ms| DrainTime::new(Millis(ms))).transpose()?,
         })

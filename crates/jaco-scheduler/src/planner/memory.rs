@@ -109,6 +109,9 @@ impl Memory {
 
     /// What was disabled or enabled: all of the services that are named, and what is on the nodes.
     fn follow_disabled(&mut self, seen: &ClusterState, state: &ClusterState) {
+        for change in state.disabled.waiting.changed_since(&seen.disabled.waiting) {
+            self.unsettle(&change.key.deployment);
+        }
         for change in state.disabled.scopes.changed_since(&seen.disabled.scopes) {
             if let Some(service) = change.key.service() {
                 self.unsettle(&service.deployment);

@@ -8,16 +8,17 @@ use expect_test::expect;
 use jaco_scheduler::rebalance::{
     CycleInput, Load, Overdue, Pressure, RebalanceConfig, Rebalancer, Sample, Share,
 };
+use jaco_scheduler::schedule::next_run;
 use jaco_state::acme::{AcmeAccount, IssueAttempt};
 use jaco_state::audit::{AuditEvent, AuditKind, DEFAULT_AGE};
 use jaco_state::command::{
     AcmeNote, AuditRetention, AuthorityAbandon, AuthorityContinue, AuthorityReport,
     AuthorityRotate, AuthoritySettle, CertificateIssue, CertificateRemove, CertificateStore,
     ClusterInit, Command, DeploymentApply, DeploymentDelete, DeploymentRollback, Disabling,
-    EdgeBegin, NamedContentPut, NamedContentRemove, NetworkBegin, NetworkCreate, NetworkRemove,
-    NetworkResize, NewNode, NodeRemove, NodeSetLabels, OperatorTokenIssue, OperatorTokenRevoke,
-    OperatorTokenRotate, PolicyAllow, PolicyRevoke, PolicySet, RegistryRemove, RegistryStore,
-    RevisionPin,
+    EdgeBegin, JobDue, JobStart, NamedContentPut, NamedContentRemove, NetworkBegin, NetworkCreate,
+    NetworkRemove, NetworkResize, NewNode, NodeRemove, NodeSetLabels, OperatorTokenIssue,
+    OperatorTokenRevoke, OperatorTokenRotate, PolicyAllow, PolicyRevoke, PolicySet, RegistryRemove,
+    RegistryStore, RevisionPin,
 };
 use jaco_state::contents::{Form, Piece, PieceBytes};
 use jaco_state::deployment::Pin;
@@ -33,7 +34,7 @@ use jaco_types::route::{
 };
 use jaco_types::spec::{
     Attachment, DeploymentSpec, FailureAction, NetworkRef, NetworkSpec, Placement, Privilege,
-    Reach, ReachKind, RestartPolicy, UpdatePolicy,
+    Reach, ReachKind, RestartPolicy, ServiceMode, UpdatePolicy,
 };
 use jaco_types::{
     AllocationScope, Availability, CertificateName, ChallengeKind, ClusterId, ContentId,
@@ -43,6 +44,7 @@ use jaco_types::{
 };
 
 use crate::cluster::{Cluster, Service, hostname, key, resources, service};
+use crate::schedules;
 
 const HOSTS: [&str; 3] = ["n1", "n2", "n3"];
 
@@ -328,6 +330,23 @@ fn path(kind: AuditKind) -> Path {
         | AuditKind::RolloutCompleted => Here(roll),
         AuditKind::ReplicaRestarted => Here(|it| fail(it, 1)),
         AuditKind::ReplicaExhausted => Here(|it| fail(it, 10)),
+        AuditKind::JobRunBegun | AuditKind::JobRunEnded => Here(|it| {
+            it.apply("shop", &[web(1).replicas(1).with(|spec| spec.mode = ServiceMode::Job)]);
+            it.settle();
+            it.see("shop-web-0", ReplicaState::Stopped);
+            it.pass();
+            it.commit(JobStart::new(key("shop", "web")).into());
+            it.settle();
+            it.see("shop-web-0", ReplicaState::Stopped);
+            it.pass();
+        }),
+        AuditKind::JobRunMissed => Here(|it| {
+            it.apply("shop", &[web(1).with(schedules::hourly)]);
+            it.set_disabled(Disabling::Disable, &[AllocationScope::Service(key("shop", "web"))]);
+            let due = next_run(&it.state, &key("shop", "web")).unwrap();
+            it.advance(due.since(it.now), &[]);
+            it.commit(JobDue::new(key("shop", "web"), it.state.index, due).into());
+        }),
         AuditKind::JobCompleted => Here(|it| run_job(it, ReplicaState::Stopped)),
         AuditKind::JobFailed => Here(|it| run_job(it, ReplicaState::Failed)),
         AuditKind::ReplicaMoved => Here(|it| {

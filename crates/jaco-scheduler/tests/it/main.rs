@@ -37,6 +37,7 @@ mod rebalanced_days;
 mod refusal_words;
 mod respread;
 mod rollouts;
+mod schedules;
 mod spread;
 mod suggestion;
 mod surplus;

@@ -155,6 +155,7 @@ fn service_spec(name: &str, service: &ResolvedService) -> Result<ServiceSpec, In
         ingress_ports: facts.ports.iter().filter_map(PublishedPort::ingress).collect(),
         restart: facts.restart,
         mode: facts.mode,
+        schedule: facts.schedule.clone(),
         depends_on: facts.depends_on.clone(),
         reservation: facts.reservation,
         limit: facts.limit,

@@ -95,6 +95,7 @@ pub const ROWS: &[(&str, Needs)] = &[
     ("/jaco.v1.Deploy/Delete", Deployment { field: "deployment" }),
     ("/jaco.v1.Deploy/Rollback", Deployment { field: "deployment" }),
     ("/jaco.v1.Deploy/PinRevision", Deployment { field: "deployment" }),
+    ("/jaco.v1.Deploy/RunJob", Deployment { field: "deployment" }),
     // Files on their way into an apply belong to no deployment yet.
     ("/jaco.v1.Deploy/MissingContents", DEPLOYER),
     ("/jaco.v1.Deploy/PutContents", DEPLOYER),
@@ -132,6 +133,7 @@ pub const ROWS: &[(&str, Needs)] = &[
     ("/jaco.v1.Query/Examine", VIEWER),
     ("/jaco.v1.Query/ExamineNetwork", VIEWER),
     ("/jaco.v1.Query/ExplainPath", VIEWER),
+    ("/jaco.v1.Query/Jobs", VIEWER),
     // Containers write what they like into their logs, secrets included.
     ("/jaco.v1.Query/Logs", Deployment { field: "deployment" }),
     ("/jaco.v1.Query/Backup", ADMIN),

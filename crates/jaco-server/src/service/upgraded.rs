@@ -74,6 +74,17 @@ pub(super) fn roles_may_begin(state: &ClusterState) -> Result<(), Rejection> {
     by_all(state, "tokens have roles", ErrorCode::MembersOutdated)
 }
 
+/// Whether jobs may have schedules, and be run by users.
+///
+/// # Errors
+/// `members_outdated` as long as a member runs another version.
+pub(super) fn runs_may_begin(state: &ClusterState) -> Result<(), Rejection> {
+    if !state.jobs.is_empty() {
+        return Ok(());
+    }
+    by_all(state, "jobs can have schedules and be run again", ErrorCode::MembersOutdated)
+}
+
 /// Whether secrets of tokens may be rotated.
 ///
 /// # Errors

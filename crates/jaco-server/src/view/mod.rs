@@ -2,6 +2,7 @@
 //! node.
 
 pub(crate) mod allocation;
+pub(crate) mod job;
 pub(crate) mod path;
 mod serving;
 mod shown;
@@ -160,6 +161,7 @@ fn deployment_info(
             published: published(state, &key),
             status: status.to_owned(),
             completes_as: completes_as(spec, &jobs).to_owned(),
+            job: job::summary(state, &key),
             ..info
         }
     });
@@ -237,6 +239,7 @@ fn service_info(
         published: Vec::new(),
         status: String::new(),
         completes_as: String::new(),
+        job: None,
     }
 }
 

@@ -182,6 +182,11 @@ fn about(method: &str, deployment: &str) -> Vec<Bytes> {
             let pin = v1::PinRevisionRequest { deployment, revision: 1, ..Default::default() };
             vec![pin.encode_to_vec()]
         }
+        "/jaco.v1.Deploy/RunJob" => {
+            let service = "web".to_owned();
+            let run = v1::RunJobRequest { deployment, service, ..Default::default() };
+            vec![run.encode_to_vec()]
+        }
         "/jaco.v1.Exec/Run" => {
             let replica = format!("{deployment}-web-0");
             let start =

@@ -29,11 +29,19 @@ impl<'a> Audit<'a> {
         self.note(kind, payload);
     }
 
-    /// A refused entry leaves only the refusal (ST-1). A stale batch of the planner, or a stale move of
-    /// the rebalancer, leaves no event: it is planned again, and users can learn nothing from it.
+    /// A refused entry leaves only the refusal (ST-1). A stale batch of the planner, a stale move of the
+    /// rebalancer, or a due time that was dealt with, leaves no event: it is planned again, and users can learn nothing from it.
     pub(in crate::apply) fn refuse(&mut self, command: &Command, rejection: &Rejection) {
         self.notes.clear();
-        if matches!(command, Command::Batch(_) | Command::RebalanceRevert(_) | Command::AcmeNote(_))
+        let is_tried_again = matches!(
+            command,
+            Command::Batch(_)
+                | Command::RebalanceRevert(_)
+                | Command::AcmeNote(_)
+                | Command::JobDue(_)
+                | Command::JobRewind(_)
+        );
+        if is_tried_again
             || (matches!(command, Command::Rebalance(_)) && self.entry.by == Identity::Scheduler)
         {
             return;

@@ -5,12 +5,14 @@
 //! content      contents of files, named configs and secrets, registry credentials
 //! deployment   deployments, their revisions and image digests
 //! edge         routes and certificates
+//! job          records of jobs
 //! kek          the phases in which the key-encryption key is replaced
 //! network      networks, addresses of instances and nodes
 //! planner      changes of the planner and the rebalancer, observed state, endpoint consumers
 //! policy       what deployments may reach of the nodes
 //! retention    the age of audit events
 //! rotation     the phases in which the authority is replaced
+//! runs         beginnings of runs of jobs
 //! ```
 
 mod audit;
@@ -18,12 +20,14 @@ mod cluster;
 mod content;
 pub mod deployment;
 mod edge;
+mod job;
 mod kek;
 mod network;
 mod planner;
 mod policy;
 mod retention;
 mod rotation;
+mod runs;
 
 use self::audit::Audit;
 use self::cluster::{constraints, disabled, drain, tokens};
@@ -138,6 +142,9 @@ fn carry_out(state: &mut ClusterState, entry: &Entry, audit: &mut Audit<'_>) -> 
         Command::KekAdvance(command) => kek::advance(state, entry, command, audit),
         Command::KekReseal(command) => kek::reseal(state, command),
         Command::KekAbandon(command) => kek::abandon(state, entry, command, audit),
+        Command::JobDue(command) => runs::due(state, entry, command, audit),
+        Command::JobRewind(command) => runs::rewind(state, entry, command, audit),
+        Command::JobStart(command) => runs::start(state, entry, command, audit),
         Command::AuditRetention(command) => retention::set(state, entry, command, audit),
         Command::AuditNote(AuditNote { kind, payload }) => {
             audit.note(*kind, payload.clone());

@@ -199,6 +199,12 @@ audit_kinds! {
     JobCompleted => 1000, "job_completed";
     /// A replica of a job failed, and so did its retries.
     JobFailed => 1001, "job_failed";
+    /// A run of a job began.
+    JobRunBegun => 910, "job_run_begun";
+    /// A run of a job ended.
+    JobRunEnded => 911, "job_run_ended";
+    /// No run of a job began at a due time, or at several.
+    JobRunMissed => 912, "job_run_missed";
     /// Credentials of an image registry were stored.
     RegistryStored => 58, "registry_stored";
     /// Credentials of an image registry were removed.

@@ -9,6 +9,7 @@ mod cluster;
 mod content;
 mod deployment;
 mod edge;
+mod job;
 mod kek;
 mod network;
 mod outcome;
@@ -28,6 +29,7 @@ pub use cluster::{
 pub use content::{ContentPut, NamedContentPut, NamedContentRemove, RegistryRemove, RegistryStore};
 pub use deployment::{DeploymentApply, DeploymentDelete, DeploymentRollback, RevisionPin};
 pub use edge::{AcmeNote, CertificateIssue, CertificateRemove, CertificateStore, EdgeBegin};
+pub use job::{EarlierDues, JobDue, JobRewind, JobStart};
 pub use kek::{KekAbandon, KekAdvance, KekReport, KekReseal, KekRotate, Resealed};
 pub use network::{NetworkBegin, NetworkCreate, NetworkRemove, NetworkResize};
 pub use outcome::{Outcome, SpecChange};
@@ -147,4 +149,7 @@ commands! {
     KekAdvance,
     KekReseal,
     KekAbandon,
+    JobDue,
+    JobRewind,
+    JobStart,
 }

@@ -13,15 +13,33 @@ pub const DISABLED_MAX: usize = 10_000;
 pub struct DisabledAllocations {
     /// Each scope, with who disabled it and when. It exists (ST-14).
     pub scopes: Table<AllocationScope, Disablement>,
+    /// Jobs that wait for the next run of their schedule (ST-24), since when: nothing of them runs, and users do not enable
+    /// them.
+    pub waiting: Table<ServiceKey, Disablement>,
     /// The last entry that changed any of them: an older plan may not start anything.
     pub modified: StateIndex,
 }
 
 impl DisabledAllocations {
-    /// The widest scope that disables an allocation; `None` if it is enabled. Without a replica: whether
+    /// The widest scope that disables an allocation, or its service where that waits for its schedule; `None` if it is
+    /// enabled. Without a replica: whether
     /// a new one of the service would be disabled on the node.
     #[must_use]
     pub fn of(
+        &self,
+        service: &ServiceKey,
+        replica: Option<&ReplicaId>,
+        node: NodeId,
+    ) -> Option<(AllocationScope, &Disablement)> {
+        self.by_users(service, replica, node).or_else(|| {
+            let waits = self.waiting.get(service)?;
+            Some((AllocationScope::Service(service.clone()), waits))
+        })
+    }
+
+    /// The widest scope that users disabled an allocation with.
+    #[must_use]
+    pub fn by_users(
         &self,
         service: &ServiceKey,
         replica: Option<&ReplicaId>,

@@ -6,6 +6,7 @@ mod contents;
 mod deployments;
 mod disabled;
 mod edge;
+mod job;
 mod kek;
 mod members;
 pub mod network;
@@ -71,6 +72,10 @@ pub enum Law {
     KekPhaseLeftByReports,
     /// ST-22: each envelope is of a key that the phase opens with.
     EnvelopesOpen,
+    /// ST-23: runs of a job are counted and dealt with once.
+    RunsOnce,
+    /// ST-24: a job with a schedule waits exactly between its runs.
+    WaitsBetweenRuns,
 }
 
 impl Law {
@@ -96,6 +101,8 @@ impl Law {
             Self::PhaseTrusts => "ST-20",
             Self::KekPhaseLeftByReports => "ST-21",
             Self::EnvelopesOpen => "ST-22",
+            Self::RunsOnce => "ST-23",
+            Self::WaitsBetweenRuns => "ST-24",
             Self::AddressHeldOnce => "NET-1",
             Self::AddressInNetwork => "NET-2",
             Self::AddressQuarantined => "NET-3",
@@ -144,6 +151,7 @@ pub fn violations(state: &ClusterState) -> Vec<Violation> {
     port::check(state, &mut found);
     rotation::check(state, &mut found);
     kek::check(state, &mut found);
+    job::check(state, &mut found);
     found.0
 }
 

@@ -116,7 +116,9 @@ fn service_convergence(
         let is_settled = match slot.desired_state {
             DesiredState::Disabled => is_disabled,
             // One that failed, and has not exhausted its retries, is retried.
-            DesiredState::Finished(completion) => completion == Completion::Succeeded,
+            DesiredState::Finished(completion) => {
+                completion == Completion::Succeeded || state.disabled.waiting.contains(key)
+            }
             DesiredState::Active => {
                 slot.retiring.is_none() && !is_disabled && is_running(state, &slot.current_id())
             }

@@ -38,6 +38,7 @@ pub fn envelopes(state: &ClusterState) -> impl Iterator<Item = (Place, &[u8])> {
         policy: _,
         rotation,
         sealing,
+        jobs: _,
     } = state;
     let Sealing { naming_key, rotation: _ } = sealing;
     let naming = naming_key.iter().map(|key| (Place::NamingKey, &*key.0));

@@ -61,8 +61,12 @@ pub fn replica(state: &ClusterState, slot: &Slot) -> ReplicaView {
 }
 
 fn disabled_replica(state: &ClusterState, slot: &Slot) -> ReplicaView {
-    let Some((scope, disablement)) = state.disabled.of_slot(slot) else {
-        return ReplicaView { state: ReplicaState::Pending, code: None, details: BTreeMap::new() };
+    let by_users = state.disabled.by_users(&slot.service, Some(&slot.id), slot.current.node);
+    let Some((scope, disablement)) = by_users else {
+        let waits = state.disabled.waiting.contains(&slot.service);
+        let waits = waits.then(|| ("waits_for".to_owned(), "schedule".to_owned()));
+        let details = waits.into_iter().collect();
+        return ReplicaView { state: ReplicaState::Pending, code: None, details };
     };
     let details = BTreeMap::from([
         ("disabled".to_owned(), disabled::describe(state, &scope)),

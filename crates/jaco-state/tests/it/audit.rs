@@ -30,7 +30,7 @@ use proptest::prelude::*;
 use crate::history::{
     History, ORIGIN, admit, create, deploy, deployment, init, join_token, key, seen, service, spec,
 };
-use crate::{attached, contents, kek, orders, registries, rotation, routes};
+use crate::{attached, contents, job_runs, kek, orders, registries, rotation, routes};
 
 /// What a command leaves in the audit log when it is done.
 #[derive(Debug, PartialEq, Eq)]
@@ -107,6 +107,8 @@ fn leaves(command: &Command) -> Leaves {
         },
         Command::KekReseal(_) => Nothing("the same is sealed; the phase has the event"),
         Command::KekAbandon(_) => Events(&[AuditKind::KekRotationAbandoned]),
+        Command::JobDue(_) | Command::JobStart(_) => Events(&[AuditKind::JobRunBegun]),
+        Command::JobRewind(_) => Events(&[AuditKind::JobRunMissed]),
         Command::ContentPut(_) => Nothing("the apply that refers to it has the event"),
     }
 }
@@ -206,6 +208,8 @@ fn author(command: &Command) -> Identity {
 #[test]
 fn every_command_leaves_its_events() {
     check_events(&mut kek::founded(), kek::every_command());
+    let (mut jobs, commands) = job_runs::every_command();
+    check_events(&mut jobs, commands);
     let mut history = History { now: Timestamp(1_000_000), ..History::default() };
     history.state.index = StateIndex(1);
     let commands = every_command(history.now);

@@ -168,6 +168,7 @@ pub(crate) fn service(name: &str, image: &str) -> ServiceSpec {
         ingress_ports: std::collections::BTreeSet::new(),
         restart: RestartPolicy::Always,
         mode: ServiceMode::Service,
+        schedule: None,
         depends_on: Vec::new(),
         reservation: Resources::default(),
         limit: Resources::default(),

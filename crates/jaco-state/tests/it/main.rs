@@ -21,6 +21,7 @@ mod effects;
 mod fields;
 mod history;
 mod instances;
+mod job_runs;
 mod jobs;
 mod kek;
 mod kek_laws;

@@ -4,6 +4,7 @@
 //! container stays in the canonical text, so that a new compose key costs no new format.
 
 mod constraint;
+mod cron;
 mod dependency;
 mod deployment;
 mod grant;
@@ -11,11 +12,13 @@ mod network;
 mod placement;
 mod privilege;
 mod reach;
+mod schedule;
 mod scheduling;
 mod service;
 mod update;
 
 pub use constraint::{Constraint, Operator};
+pub use cron::Cron;
 pub use dependency::{Dependency, DependencyCondition, DependencyRequirement};
 pub use deployment::DeploymentSpec;
 pub use grant::InvalidGrant;
@@ -23,6 +26,7 @@ pub use network::{Attachment, NetworkRef, NetworkSpec};
 pub use placement::{OnNodeLoss, Placement};
 pub use privilege::Privilege;
 pub use reach::{Reach, ReachKind};
+pub use schedule::{Concurrency, HistoryLimit, Schedule, ZoneName};
 pub use scheduling::{Affinity, SchedulingPolicy, Scoring, SpreadCriterion, SpreadTarget};
 pub use service::{
     Healthcheck, HostPort, MAX_REPLICAS, Protocol, PullPolicy, RestartPolicy, ServiceMode,

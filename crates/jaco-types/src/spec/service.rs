@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::dependency::Dependency;
 use super::network::Attachment;
 use super::placement::{OnNodeLoss, Placement};
+use super::schedule::Schedule;
 use super::scheduling::SchedulingPolicy;
 use super::update::UpdatePolicy;
 use crate::gpu::GpuDemand;
@@ -39,6 +40,8 @@ pub struct ServiceSpec {
     pub restart: RestartPolicy,
     /// Whether its containers serve, or run to their end.
     pub mode: ServiceMode,
+    /// When the job is run; none for what runs once per spec, and for what serves.
+    pub schedule: Option<Schedule>,
     /// What must be up before its replicas start.
     pub depends_on: Vec<Dependency>,
     /// What each replica has reserved on its node.

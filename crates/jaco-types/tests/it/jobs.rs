@@ -26,6 +26,7 @@ fn service(name: &str, mode: ServiceMode, after: &[(&str, DependencyCondition)])
         ingress_ports: std::collections::BTreeSet::new(),
         restart: RestartPolicy::default(),
         mode,
+        schedule: None,
         depends_on: depends_on.collect(),
         reservation: Resources::default(),
         limit: Resources::default(),

@@ -8,11 +8,12 @@ use crate::error::CliError;
 use crate::session::wait::interrupted;
 use crate::session::{CommandResult, Session};
 
-/// Runs a command. Returns what to exit with: a code of `jaco help exit-codes`, or with `jaco exec` the
-/// exit code of the command that ran in the container.
+/// Runs a command. Returns what to exit with: a code of `jaco help exit-codes`, or with `jaco exec` and
+/// `jaco run` the exit code of what ran in the container.
 pub(crate) async fn dispatch(command: Command, session: &mut Session) -> Result<u8, CliError> {
     let done = match command {
         Command::Exec(args) => return workload::exec::run(session, args).await,
+        Command::Run(args) => return workload::run::run(session, args).await,
         // These wait for the cluster, and report what goes on when they are interrupted.
         Command::Apply(args) => workload::apply::run(session, args).await,
         Command::Scale(args) => workload::scale::run(session, args).await,

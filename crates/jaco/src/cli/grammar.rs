@@ -46,6 +46,7 @@ pub(crate) enum Command {
     Get(workload::get::Args),
     Logs(workload::logs::Args),
     Exec(workload::exec::Args),
+    Run(workload::run::Args),
     Cp(workload::cp::Args),
     PortForward(workload::port_forward::Args),
     Scale(workload::scale::Args),

@@ -12,7 +12,7 @@ use crate::format::quantity::natural_order;
 use crate::format::table::Table;
 use crate::format::time;
 use crate::output::{Detail, Frame};
-use crate::view::{progress, pull, reason};
+use crate::view::{job, progress, pull, reason};
 
 /// A deployment as JSON.
 pub(crate) fn json(deployment: &DeploymentInfo) -> Value {
@@ -43,6 +43,7 @@ fn service_json(service: &ServiceInfo) -> Value {
         "rollout": service.rollout.as_ref().map(rollout_json),
         "unplaced": service.unplaced.iter().map(unplaced_json).collect::<Value>(),
         "published": (!service.published.is_empty()).then_some(&service.published),
+        "job": service.job.as_ref().map(job::summary_json),
     }))
 }
 
@@ -185,6 +186,7 @@ fn notes(
         progress::rollout(status, deployment, service).into_iter().collect();
     notes.extend(pulls(service, now_ms));
     notes.extend(service.unplaced.iter().map(reason::of_unplaced));
+    notes.extend(service.job.as_ref().map(|job| job::note(job, now_ms)));
     notes.join("; ")
 }
 

@@ -6,7 +6,7 @@ use crate::workspace::{Dependency, Package};
 const PURE: [&str; 5] = super::purity::CRATES;
 
 /// Foreign crates that decide nothing by themselves: no clock, no randomness, no files, no network.
-const PURE_FOREIGN: [&str; 10] = [
+const PURE_FOREIGN: [&str; 11] = [
     "serde",
     "serde_json",
     "thiserror",
@@ -17,6 +17,8 @@ const PURE_FOREIGN: [&str; 10] = [
     "saphyr-parser",
     "compact_str",
     "toml",
+    // Without its feature `std`, which has a clock.
+    "jiff",
 ];
 
 /// Every crate and what it may use of ours, top to bottom. Tests of a crate may use more; see [`DEV`].
@@ -149,9 +151,10 @@ const ARROWS: [(&str, &[&str]); 29] = [
 const DEV: [&str; 4] = ["jaco-testkit", "jaco-sim", "jaco-torture", "jaco-mutate"];
 
 /// Foreign crates and who alone may use them; in tests, `jaco-tests` may as well.
-const FENCES: [(&[&str], &[&str]); 8] = [
+const FENCES: [(&[&str], &[&str]); 9] = [
     (&["openraft", "openraft-macros", "openraft-rt", "openraft-rt-tokio", "sled"], &["jaco-raft"]),
     (&["bollard"], &["jaco-docker", "jaco-tests"]),
+    (&["jiff"], &["jaco-compose", "jaco-scheduler"]),
     (
         &["tonic", "tonic-prost", "tonic-prost-build"],
         // jaco-bench speaks to etcd, in etcd's own words.

@@ -5,6 +5,7 @@ mod cluster;
 mod content;
 mod deployment;
 mod edge;
+mod job;
 mod kek;
 mod network;
 mod planner;
@@ -94,4 +95,7 @@ commands! {
     KekAdvance,
     KekReseal,
     KekAbandon,
+    JobDue,
+    JobRewind,
+    JobStart,
 }

@@ -14,6 +14,7 @@ use crate::storage::convert::{Wire, whole};
 use crate::storage::disabled;
 use crate::storage::edge;
 use crate::storage::envelope::known_format;
+use crate::storage::job;
 use crate::storage::network;
 use crate::storage::port;
 use crate::storage::registry;
@@ -178,6 +179,10 @@ fn add(state: &mut ClusterState, kind: Kind) -> Result<(), Problem> {
         Kind::KekRotation(rotation) => {
             let rotation = Wire::from_wire(rotation)?;
             set_once(&mut state.sealing.rotation, "rotations of the key-encryption key", rotation)
+        }
+        Kind::Job(row) => append_pair(&mut state.jobs, "runs of jobs", job::to_record(row)?),
+        Kind::WaitingJob(row) => {
+            append_pair(&mut state.disabled.waiting, "jobs that wait", job::to_waiting(row)?)
         }
         Kind::Trailer(_) => Err(Problem::Unordered("rows")),
     }

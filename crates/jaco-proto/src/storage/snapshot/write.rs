@@ -16,6 +16,7 @@ use crate::storage::content;
 use crate::storage::convert::Wire;
 use crate::storage::disabled;
 use crate::storage::edge;
+use crate::storage::job;
 use crate::storage::network;
 use crate::storage::port;
 use crate::storage::registry;
@@ -131,6 +132,12 @@ fn write_tables(state: &ClusterState, rows: &mut Rows<'_>) -> Result<(), CodecEr
     }
     if let Some(rotation) = rotation {
         rows.push(Kind::KekRotation(rotation.to_wire()))?;
+    }
+    for (service, record) in state.jobs.iter() {
+        rows.push(Kind::Job(job::from_record(service, record)))?;
+    }
+    for (service, since) in state.disabled.waiting.iter() {
+        rows.push(Kind::WaitingJob(job::from_waiting(service, since)))?;
     }
     Ok(())
 }

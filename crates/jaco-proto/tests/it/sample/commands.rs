@@ -108,6 +108,7 @@ pub(crate) fn commands() -> Vec<Command> {
     ];
     all.extend(kek_commands());
     all.push(OperatorTokenRotate::new(token_id("ops-1"), [0x77; 32]).into());
+    all.extend(job_commands());
     all
 }
 
@@ -272,6 +273,9 @@ pub(crate) fn command_name(command: &Command) -> &'static str {
         Command::KekAdvance(_) => "kek_advance",
         Command::KekReseal(_) => "kek_reseal",
         Command::KekAbandon(_) => "kek_abandon",
+        Command::JobDue(_) => "job_due",
+        Command::JobRewind(_) => "job_rewind",
+        Command::JobStart(_) => "job_start",
     }
 }
 

@@ -141,6 +141,7 @@ pub(crate) fn spec() -> DeploymentSpec {
         ingress_ports: BTreeSet::new(),
         restart: RestartPolicy::Always,
         mode: ServiceMode::Service,
+        schedule: None,
         depends_on: vec![Dependency {
             service: ServiceName::new("db").unwrap(),
             condition: DependencyCondition::Healthy,
@@ -173,6 +174,7 @@ pub(crate) fn spec() -> DeploymentSpec {
         ingress_ports: BTreeSet::new(),
         restart: RestartPolicy::Always,
         mode: ServiceMode::Service,
+        schedule: None,
         depends_on: vec![],
         reservation: Resources::default(),
         storage: Storage::Stateful,

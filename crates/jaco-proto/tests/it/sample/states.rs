@@ -25,7 +25,11 @@ pub(crate) fn state_of_disabled() -> ClusterState {
     };
     ClusterState {
         index: StateIndex(42),
-        disabled: DisabledAllocations { scopes, modified: StateIndex(41) },
+        disabled: DisabledAllocations {
+            scopes,
+            waiting: jaco_state::Table::default(),
+            modified: StateIndex(41),
+        },
         slots: [(slot.id.clone(), slot)].into_iter().collect(),
         ..ClusterState::default()
     }

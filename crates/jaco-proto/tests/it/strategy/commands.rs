@@ -101,6 +101,7 @@ pub(crate) fn command() -> impl Strategy<Value = Command> {
         (deployment_name(), grants()).prop_map(|(name, all)| PolicyRevoke::new(name, all).into()),
         authority_command(),
         kek_command(),
+        job_command(),
         (deployment_name(), revision(), pin())
             .prop_map(|(name, revision, pin)| RevisionPin::new(name, revision, pin).into()),
         (index(), vec(change(), 0..6))

@@ -45,7 +45,7 @@ pub(crate) fn service_spec() -> impl Strategy<Value = ServiceSpec> {
         select(vec![Healthcheck::None, Healthcheck::Declared]),
         select(vec![PullPolicy::Missing, PullPolicy::Always, PullPolicy::Never]),
         restart_policy(),
-        select(vec![ServiceMode::Service, ServiceMode::Job]),
+        (select(vec![ServiceMode::Service, ServiceMode::Job]), option::of(schedule())),
     );
     let attachments = (vec(attachment(), 0..3), drain_time(), btree_set(ingress_port(), 0..3));
     let hash = (text(), any::<[u8; 32]>(), option::of(gpu_demand()), attachments);
@@ -54,7 +54,7 @@ pub(crate) fn service_spec() -> impl Strategy<Value = ServiceSpec> {
             let (container, hash, gpus, (networks, drain, ingress_ports)) = made;
             let (name, image, placement, replicas) = wanted;
             let (host_ports, depends_on, reservation, limit) = needs;
-            let (storage, healthcheck, pull, restart, mode) = kinds;
+            let (storage, healthcheck, pull, restart, (mode, schedule)) = kinds;
             ServiceSpec {
                 name,
                 image: image.into(),
@@ -65,6 +65,7 @@ pub(crate) fn service_spec() -> impl Strategy<Value = ServiceSpec> {
                 ingress_ports,
                 restart,
                 mode,
+                schedule,
                 depends_on,
                 reservation,
                 limit,

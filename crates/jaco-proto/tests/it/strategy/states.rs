@@ -3,10 +3,14 @@
 use super::*;
 
 pub(crate) fn disabled() -> impl Strategy<Value = DisabledAllocations> {
-    let rest = (identity(), moment()).prop_map(|(by, at)| Disablement { by, at });
-    (btree_map(scope(), rest, 0..4), index()).prop_map(|(scopes, modified)| DisabledAllocations {
-        scopes: scopes.into_iter().collect(),
-        modified,
+    let rest = (identity(), moment()).prop_map(|(by, at)| Disablement { by, at }).boxed();
+    let waiting = btree_map(service_key(), rest.clone(), 0..3);
+    (btree_map(scope(), rest, 0..4), waiting, index()).prop_map(|(scopes, waiting, modified)| {
+        DisabledAllocations {
+            scopes: scopes.into_iter().collect(),
+            waiting: waiting.into_iter().collect(),
+            modified,
+        }
     })
 }
 
@@ -29,12 +33,13 @@ pub(crate) fn state() -> impl Strategy<Value = ClusterState> {
     let policy = (policy_mode(), btree_map(deployment_name(), grants(), 0..3));
     let policy =
         policy.prop_map(|(mode, grants)| Policy { mode, grants: grants.into_iter().collect() });
-    let rotations = (option::of(rotation()), sealing());
+    let jobs = btree_map(service_key(), job_record(), 0..3);
+    let rotations = (option::of(rotation()), sealing(), jobs);
     let one = (option::of(meta()), facts_by_name(), disabled(), (policy, rotations));
     (index(), one, tables, requests(), audit(), others).prop_map(
         |(
             index,
-            (meta, constraints, disabled, (policy, (rotation, sealing))),
+            (meta, constraints, disabled, (policy, (rotation, sealing, jobs))),
             tables,
             requests,
             audit,
@@ -76,6 +81,7 @@ pub(crate) fn state() -> impl Strategy<Value = ClusterState> {
                 policy,
                 rotation,
                 sealing,
+                jobs: jobs.into_iter().collect(),
             }
         },
     )

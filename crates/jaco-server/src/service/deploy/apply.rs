@@ -49,6 +49,11 @@ impl Write for v1::ApplyRequest {
                 return Err(refused(member, by, &request, rejection).await);
             }
         }
+        if spec.services.values().any(|service| service.schedule.is_some())
+            && let Err(rejection) = member.store.read(upgraded::runs_may_begin)
+        {
+            return Err(refused(member, by, &request, rejection).await);
+        }
         let based_on = (request.based_on > 0).then_some(Revision(request.based_on));
         // A member that does not know them would write another audit event.
         let known = member.store.read(upgraded::reaches_are_known);

@@ -2,6 +2,7 @@
 
 mod apply;
 pub(super) mod contents;
+mod job;
 mod named;
 mod preview;
 pub(super) mod revision;

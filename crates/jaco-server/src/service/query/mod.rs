@@ -33,7 +33,7 @@ use super::context::Context;
 use super::deploy::revision;
 use crate::auth::permission::Concern;
 use crate::status::{invalid, to_status};
-use crate::view::allocation;
+use crate::view::{allocation, job};
 
 /// How many responses are queued for a slow reader.
 const STREAM_BUFFER: usize = 16;
@@ -96,6 +96,16 @@ impl Query for QueryService {
         member.caught_up().await.map_err(|rejection| to_status(&rejection))?;
         let found = member.store.read(|state| revision::history(state, request.get_ref()));
         found.map(Response::new).map_err(|rejection| to_status(&rejection))
+    }
+
+    async fn jobs(
+        &self,
+        request: Request<v1::JobsRequest>,
+    ) -> Result<Response<v1::JobsResponse>, Status> {
+        let (member, _) = self.context.identify(&request)?;
+        member.caught_up().await.map_err(|rejection| to_status(&rejection))?;
+        let jobs = member.store.read(|state| job::list(state, request.get_ref()));
+        Ok(Response::new(jobs))
     }
 
     async fn allocations(

@@ -7,6 +7,7 @@ use jaco_types::{
 };
 
 use crate::apply::audit::Audit;
+use crate::apply::job;
 use crate::audit::AuditKind;
 use crate::command::{DisabledSet, Disabling, Entry, Outcome};
 use crate::disabled::DISABLED_MAX;
@@ -73,10 +74,15 @@ fn write(
         state.disabled.scopes.remove(scope);
     }
     let disablement = Disablement { by: entry.by.clone(), at: entry.at };
-    for scope in new {
-        state.disabled.scopes.insert(scope, disablement.clone());
+    for scope in &new {
+        state.disabled.scopes.insert(scope.clone(), disablement.clone());
     }
     state.disabled.modified = entry.index;
+    for scope in new {
+        if let AllocationScope::Service(service) = scope {
+            job::stop(state, entry, &service, audit);
+        }
+    }
 }
 
 /// The scopes that do not exist; the code is that of the first.

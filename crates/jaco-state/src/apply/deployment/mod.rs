@@ -19,6 +19,7 @@ use super::audit::Audit;
 use super::cluster::disabled;
 use super::content;
 use super::edge;
+use super::job;
 use super::network::{address, wanted as networks};
 use super::policy;
 use crate::audit::AuditKind;
@@ -47,7 +48,7 @@ pub(in crate::apply) fn apply_spec(
         return Outcome::Rejected(rejection);
     }
     let before = state.deployments.get(name).map(|deployment| deployment.spec().clone());
-    let outcome = want(state, entry, name, Wanted { spec, restores: None });
+    let outcome = want(state, entry, name, Wanted { spec, restores: None }, audit);
     if let Outcome::Deployed { revision, change: SpecChange::Created | SpecChange::Updated } =
         &outcome
     {
@@ -148,6 +149,7 @@ pub(in crate::apply) fn want(
     entry: &Entry,
     name: &DeploymentName,
     wanted: Wanted<'_>,
+    audit: &mut Audit<'_>,
 ) -> Outcome {
     let spec = wanted.spec;
     reset_restarts(state, entry.index, name);
@@ -173,8 +175,9 @@ pub(in crate::apply) fn want(
     revisions.insert(revision, Arc::new(record));
     forget_old_revisions(state, name, &mut revisions);
     let deployment = Deployment { name: name.clone(), revision, revisions, modified: entry.index };
-    state.deployments.insert(name.clone(), deployment);
+    let before = state.deployments.insert(name.clone(), deployment);
     disabled::forget_unwanted(state, entry.index, name);
+    job::follow(state, entry, name, before.as_deref().map(Deployment::spec), audit);
     content::settle(state, entry.at);
     networks::create(state, name, spec);
     address::expire(state, entry.at);
@@ -308,6 +311,7 @@ pub(in crate::apply) fn delete(
         }
     }
     disabled::forget_unwanted(state, entry.index, name);
+    job::follow(state, entry, name, None, audit);
     content::settle(state, entry.at);
     address::expire(state, entry.at);
     networks::settle(state);

@@ -71,7 +71,10 @@ pub(super) fn brought(command: &Command) -> Vec<&[u8]> {
         | Command::KekReport(_)
         | Command::KekAdvance(_)
         | Command::KekReseal(_)
-        | Command::KekAbandon(_) => Vec::new(),
+        | Command::KekAbandon(_)
+        | Command::JobDue(_)
+        | Command::JobRewind(_)
+        | Command::JobStart(_) => Vec::new(),
     }
 }
 

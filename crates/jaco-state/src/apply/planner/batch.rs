@@ -12,6 +12,7 @@ use super::{rollout, routing, termination};
 use crate::apply::audit::Audit;
 use crate::apply::cluster::{disabled, drain};
 use crate::apply::deployment::revision;
+use crate::apply::job;
 use crate::apply::network::address;
 use crate::audit::AuditKind;
 use crate::command::{Change, Entry, NewInstance, Outcome, Previous, ReplaceCause};
@@ -35,7 +36,11 @@ pub(in crate::apply) fn apply_batch(
     }
     address::expire(state, entry.at);
     for change in changes {
+        let job = ending_job(state, change);
         execute(state, entry, change, audit);
+        if let Some(service) = job {
+            job::close_if_over(state, entry, &service, audit);
+        }
     }
     Outcome::Done
 }
@@ -131,7 +136,19 @@ fn wanted_since(state: &ClusterState, based_on: StateIndex, key: &ServiceKey) ->
     (deployment.modified > based_on).then(|| format!("deployment {}", key.deployment))
 }
 
-fn execute(state: &mut ClusterState, entry: &Entry, change: &Change, audit: &mut Audit<'_>) {
+/// The service of a slot that ends or goes: its run may be over then.
+fn ending_job(state: &ClusterState, change: &Change) -> Option<ServiceKey> {
+    let (Change::SlotFinish { id, .. } | Change::SlotRemove { id }) = change else { return None };
+    let slot = state.slots.get(id).filter(|_| !state.jobs.is_empty());
+    slot.map(|slot| slot.service.clone())
+}
+
+pub(in crate::apply) fn execute(
+    state: &mut ClusterState,
+    entry: &Entry,
+    change: &Change,
+    audit: &mut Audit<'_>,
+) {
     let before = departing_slot(change).map(|id| (id, nodes_of(state, id)));
     let slot = written_slot(change);
     let held = address::held(state, slot);

@@ -15,6 +15,7 @@ pub(crate) mod plan;
 pub(crate) mod port_forward;
 pub(crate) mod restart;
 pub(crate) mod rollback;
+pub(crate) mod run;
 pub(crate) mod scale;
 pub(crate) mod status;
 pub(crate) mod wait;

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use jaco_client::Client;
 use jaco_proto::v1::{
-    AllocationsRequest, ExamineRequest, GetDeploymentRequest, ReplicaInfo, StatusRequest,
-    StatusScope,
+    AllocationsRequest, ExamineRequest, GetDeploymentRequest, JobsRequest, ReplicaInfo,
+    StatusRequest, StatusScope,
 };
 use jaco_types::ErrorCode;
 use serde_json::Value;
@@ -20,7 +20,7 @@ use crate::output::{Frame, Show};
 use crate::session::{CommandResult, Session};
 use crate::view::node_reasons::{self, ListedNode};
 use crate::view::replica::{self, Replicas};
-use crate::view::{List, allocation};
+use crate::view::{List, allocation, job};
 
 /// Show objects of one kind, or one object
 #[derive(Debug, clap::Args)]
@@ -77,6 +77,24 @@ enum Kind {
         /// Only allocations on this node
         #[arg(long, value_name = "HOST", default_value = "", hide_default_value = true)]
         node: String,
+    },
+    /// List the jobs, with their schedules and last runs
+    #[command(after_long_help = "Examples:
+  jaco get jobs
+  jaco get jobs --deployment shop -o json")]
+    Jobs {
+        /// Only jobs of this deployment
+        #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
+        deployment: String,
+    },
+    /// Show one job with its runs, and what was missed and why
+    #[command(after_long_help = "Examples:
+  jaco get job shop/report
+  jaco get job shop/report -o json")]
+    Job {
+        /// The job
+        #[arg(value_name = "DEPLOYMENT/SERVICE")]
+        of: String,
     },
     /// Show one replica
     #[command(after_long_help = "Examples:
@@ -137,6 +155,18 @@ pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
             session.done(&Replicas(&items))
         }
         Kind::Allocations { service, node } => allocations(session, &client, service, node).await,
+        Kind::Jobs { deployment } => {
+            let request = JobsRequest { deployment, service: String::new() };
+            let jobs = client.jobs(request).await?.jobs;
+            session.done(&List { items: &jobs, json: job::json, text: job::table })
+        }
+        Kind::Job { of } => {
+            let missing = || not_found(ErrorCode::ServiceNotFound, "job", &of);
+            let (deployment, service) = of.split_once('/').ok_or_else(missing)?;
+            let (deployment, service) = (deployment.to_owned(), service.to_owned());
+            let found = client.jobs(JobsRequest { deployment, service }).await?.jobs;
+            session.done(&job::Job(found.first().ok_or_else(missing)?))
+        }
         Kind::Replica { id } => {
             let status = client.read_status(StatusRequest::default()).await?;
             let found = status.replicas.iter().find(|replica| replica.id == id);
