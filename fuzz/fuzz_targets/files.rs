@@ -1,14 +1,15 @@
-//! Files of the command line: backups, saved plans, contexts, lists of what is disabled, archives of containers. The
-//! first byte chooses what reads the rest.
+//! Files of the command line: backups, saved plans, contexts, lists of what is disabled, archives of containers
+//! and of images. The first byte chooses what reads the rest.
 #![no_main]
 
 use jaco_cli::decoders;
 use libfuzzer_sys::fuzz_target;
 
-const DECODERS: [fn(&[u8]); 3] = [
+const DECODERS: [fn(&[u8]); 4] = [
     decoders::backup,
     decoders::text,
     decoders::archive,
+    decoders::image,
 ];
 
 fuzz_target!(|data: &[u8]| {

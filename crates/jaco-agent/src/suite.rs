@@ -16,6 +16,7 @@ use jaco_types::{
     NetworkScope, Ordinal, RegistryName, RegistryUsername, ReplicaId, ServiceKey, ServiceName,
     SpecHash, StateIndex, Subnet,
 };
+use sha2::{Digest, Sha256};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
@@ -23,7 +24,7 @@ use crate::engine::RegistryCredentials;
 use crate::engine::exec::{
     ExecInput, ExecInputs, ExecOutput, ExecOutputs, ExecRequest, Stdin, TerminalSize,
 };
-use crate::engine::transfer::PathKind;
+use crate::engine::transfer::{ArchiveInput, PathKind};
 use crate::engine::{
     AttachedNetwork, ContainerEngine, ContainerRequest, ContainerStatus, EngineError, EngineEvent,
     EventStream, Follow, Health, KeptNetworks, LogQuery, MountedFiles, ObservedContainer,
@@ -599,4 +600,80 @@ pub async fn concurrent_starts_do_not_interfere(fixture: &Fixture) {
     for seen in seen {
         fixture.clear(&seen.expect("each starts")).await;
     }
+}
+
+/// Pushed images are loaded whole, or without layers that the engine has, and run under the id that they are pinned to; one
+/// that lacks a layer is refused. Returns the names that the engine has them under.
+///
+/// # Panics
+/// If a rule is violated.
+pub async fn pushed_images_are_loaded(fixture: &Fixture) -> Vec<String> {
+    // Layers of this run only: an engine keeps them.
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let run = now.expect("the clock is set").as_nanos();
+    let layer = |name: &str| tar(&[(&format!("{name}-{run}"), name.as_bytes())]);
+    let (base, first, second) = (layer("base"), layer("first"), layer("second"));
+    let engine = &fixture.engine;
+    let ids = |layers: &[&Vec<u8>]| layers.iter().map(|layer| blob(layer)).collect::<Vec<_>>();
+    let known = async |layers: &[&Vec<u8>]| engine.known_layers(&ids(layers)).await;
+    assert_eq!(known(&[&base, &first]).await, Ok(0));
+    let load = async |layers: &[&Vec<u8>], known: usize| {
+        let (pull, archive) = saved(layers, known);
+        (engine.load_image(&pull, archive).await, pull)
+    };
+    let (refused, absent) = load(&[&base, &first], 1).await;
+    assert!(matches!(refused, Err(EngineError::Refused { .. })), "{refused:?}");
+    assert_eq!(engine.find_image(&absent).await, Ok(None));
+    let (loaded, one) = load(&[&base, &first], 0).await;
+    assert_eq!(loaded, Ok(()));
+    let found = engine.find_image(&one).await.expect("it answers").expect("it is there");
+    assert_eq!(found.digest, jaco_types::ImageDigest::parse(&one.image));
+    let own = known(&[&base, &first]).await.expect("it answers");
+    let shared = known(&[&base, &second]).await.expect("it answers");
+    assert!((own, shared) == (2, 1) || (own, shared) == (0, 0), "{own} {shared}");
+    let (loaded, two) = load(&[&base, &second], shared).await;
+    assert_eq!(loaded, Ok(()), "what the engine has was left out");
+    assert!(engine.find_image(&two).await.expect("it answers").is_some());
+    let mut request = fixture.request(SERVES);
+    request.image = Arc::clone(&two.image);
+    // There is no program in it; that the engine knows the image is what counts.
+    let started = engine.ensure_running(&request).await;
+    assert!(!matches!(started, Err(StartError::ImageAbsent { .. })), "{started:?}");
+    [one, two].iter().map(|pull| jaco_types::pushed::local_name(&pull.image)).collect()
+}
+
+fn blob(content: &[u8]) -> jaco_types::BlobDigest {
+    jaco_types::BlobDigest(Sha256::digest(content).into())
+}
+
+/// An image of these layers without the first `known`, pinned to its id.
+fn saved(layers: &[&Vec<u8>], known: usize) -> (PullRequest, ArchiveInput) {
+    let ids: Vec<String> = layers.iter().map(|layer| blob(layer).to_string()).collect();
+    let config = serde_json::json!({
+        "architecture": "amd64", "os": "linux", "config": {},
+        "rootfs": { "type": "layers", "diff_ids": ids },
+    })
+    .to_string();
+    let image = format!("contract/app@{}", blob(config.as_bytes()));
+    let names: Vec<String> = (0..layers.len()).map(|number| format!("{number}.tar")).collect();
+    let tag = jaco_types::pushed::local_name(&image);
+    let manifest =
+        serde_json::json!([{ "Config": "c.json", "RepoTags": [tag], "Layers": names }]).to_string();
+    let mut files = vec![("manifest.json", manifest.as_bytes()), ("c.json", config.as_bytes())];
+    let layers = names.iter().zip(layers).skip(known);
+    files.extend(layers.map(|(name, layer)| (name.as_str(), layer.as_slice())));
+    let whole = tar(&files);
+    let pieces: Vec<_> = whole.chunks(1000).map(|piece| Ok(piece.to_vec())).collect();
+    (PullRequest { image: image.into(), platform: None }, futures::stream::iter(pieces).boxed())
+}
+
+fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (name, content) in files {
+        bytes.extend_from_slice(&crate::images::header(name, content.len() as u64));
+        bytes.extend_from_slice(content);
+        bytes.resize(bytes.len().next_multiple_of(crate::images::HEADER_BYTES), 0);
+    }
+    bytes.resize(bytes.len() + 2 * crate::images::HEADER_BYTES, 0);
+    bytes
 }

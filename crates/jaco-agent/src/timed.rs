@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use async_trait::async_trait;
+use jaco_types::BlobDigest;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::histogram::Histogram;
 
@@ -29,6 +30,8 @@ pub enum Operation {
     Pull,
     /// A look for an image.
     FindImage,
+    /// A pushed image is loaded.
+    LoadImage,
     /// A container is created and started.
     Start,
     /// A container is stopped.
@@ -53,11 +56,12 @@ pub enum Operation {
 
 impl Operation {
     /// Every one of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Version,
         Self::List,
         Self::Pull,
         Self::FindImage,
+        Self::LoadImage,
         Self::Start,
         Self::Stop,
         Self::Remove,
@@ -78,6 +82,7 @@ impl Operation {
             Self::List => "list",
             Self::Pull => "pull",
             Self::FindImage => "find_image",
+            Self::LoadImage => "load_image",
             Self::Start => "start",
             Self::Stop => "stop",
             Self::Remove => "remove",
@@ -175,6 +180,18 @@ impl ContainerEngine for TimedEngine {
 
     async fn find_image(&self, pull: &PullRequest) -> Result<Option<ObservedImage>, EngineError> {
         self.tally.time(Operation::FindImage, self.engine.find_image(pull)).await
+    }
+
+    async fn known_layers(&self, layers: &[BlobDigest]) -> Result<usize, EngineError> {
+        self.tally.time(Operation::FindImage, self.engine.known_layers(layers)).await
+    }
+
+    async fn load_image(
+        &self,
+        image: &PullRequest,
+        archive: ArchiveInput,
+    ) -> Result<(), EngineError> {
+        self.tally.time(Operation::LoadImage, self.engine.load_image(image, archive)).await
     }
 
     async fn prepare_networks(&self, request: &ContainerRequest) -> Result<(), StartError> {

@@ -21,6 +21,7 @@ pub mod scripted;
 mod status;
 mod stream;
 mod target;
+mod upload;
 
 pub use client::{Client, Staleness};
 pub use copy::{Copy, CopyInputs};
@@ -34,3 +35,4 @@ pub use routing::Routes;
 pub use status::Statuses;
 pub use stream::Answers;
 pub use target::{Credential, DEFAULT_SOCKET, Target, TargetError};
+pub use upload::{Upload, UploadInputs};

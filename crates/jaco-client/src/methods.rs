@@ -4,6 +4,7 @@
 use jaco_proto::v1;
 use jaco_proto::v1::cluster_client::ClusterClient;
 use jaco_proto::v1::deploy_client::DeployClient;
+use jaco_proto::v1::images_client::ImagesClient;
 use jaco_proto::v1::planner_client::PlannerClient;
 use jaco_proto::v1::query_client::QueryClient;
 use tonic::{Request, Response, Status, Streaming};

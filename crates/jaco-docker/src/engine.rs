@@ -26,7 +26,8 @@ use jaco_agent::exec::{ExecInputs, ExecOutputs, ExecRequest};
 use jaco_agent::transfer::{Archive, ArchiveInput, BoxConnection, PathStat};
 use jaco_compose::model::ContainerSpec;
 use jaco_store::{Clock, SystemClock};
-use jaco_types::DeploymentName;
+use jaco_types::pushed::local_name;
+use jaco_types::{BlobDigest, DeploymentName, ImageDigest};
 use tokio::sync::OnceCell;
 
 use crate::error::{
@@ -35,7 +36,9 @@ use crate::error::{
 };
 use crate::network::Networks;
 use crate::spec::{self, Check, Needs, SpecError};
-use crate::{archive, auth, connect, convert, exec, image, logs, names, pre_stop, pull, volume};
+use crate::{
+    archive, auth, connect, convert, exec, image, load, logs, names, pre_stop, pull, volume,
+};
 
 /// Time limit of a request. A machine that starts dozens of containers is slow, not down.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(120);
@@ -253,7 +256,17 @@ impl DockerEngine {
         let name = names::container(&self.owner, &request.instance);
         let platform = container.service.platform.clone().unwrap_or_default();
         let options = CreateContainerOptions { name: Some(name.clone()), platform };
-        match docker.create_container(Some(options), body).await {
+        let created = match docker.create_container(Some(options.clone()), body.clone()).await {
+            // A pushed image that is pinned is there under a tag of its own.
+            Err(error)
+                if is_image_absent(&error) && *local_name(&request.image) != *request.image =>
+            {
+                let image = Some(local_name(&request.image));
+                docker.create_container(Some(options), ContainerCreateBody { image, ..body }).await
+            }
+            created => created,
+        };
+        match created {
             Ok(created) => Ok(Created::Now(created.id)),
             Err(error) if status(&error) == Some(CONFLICT) => {
                 match Self::inspect(docker, &name).await.map_err(StartError::from)? {
@@ -448,13 +461,34 @@ impl ContainerEngine for DockerEngine {
     }
 
     async fn find_image(&self, pull: &PullRequest) -> Result<Option<ObservedImage>, EngineError> {
-        match self.docker().await?.inspect_image(&pull.image).await {
+        let docker = self.docker().await?;
+        match docker.inspect_image(&pull.image).await {
             Ok(image) => {
                 let digests = image.repo_digests.unwrap_or_default();
                 Ok(Some(ObservedImage { digest: image::digest_of(&pull.image, &digests) }))
             }
-            Err(error) if status(&error) == Some(NOT_FOUND) => Ok(None),
+            Err(error) if status(&error) == Some(NOT_FOUND) => find_pushed(docker, pull).await,
             Err(error) => Err(engine_error(error)),
+        }
+    }
+
+    async fn known_layers(&self, layers: &[BlobDigest]) -> Result<usize, EngineError> {
+        load::known_layers(self.docker().await?, layers).await
+    }
+
+    async fn load_image(
+        &self,
+        image: &PullRequest,
+        archive: ArchiveInput,
+    ) -> Result<(), EngineError> {
+        let docker = self.docker().await?.clone().with_timeout(LONG_TIMEOUT);
+        load::load(docker, archive).await?;
+        match self.find_image(image).await? {
+            Some(_) => Ok(()),
+            None => {
+                let reason = format!("Docker loaded {} and does not have it", image.image);
+                Err(EngineError::Refused { reason })
+            }
         }
     }
 
@@ -585,6 +619,23 @@ impl ContainerEngine for DockerEngine {
         port: u16,
     ) -> Result<BoxConnection, EngineError> {
         connect::connect(self.docker().await?, container, port).await
+    }
+}
+
+/// A pushed image that is pinned, which Docker has under a tag of its own: of a digest that no registry gave it knows
+/// nothing.
+async fn find_pushed(
+    docker: &Docker,
+    pull: &PullRequest,
+) -> Result<Option<ObservedImage>, EngineError> {
+    let local = local_name(&pull.image);
+    if *local == *pull.image {
+        return Ok(None);
+    }
+    match docker.inspect_image(&local).await {
+        Ok(_) => Ok(Some(ObservedImage { digest: ImageDigest::parse(&pull.image) })),
+        Err(error) if status(&error) == Some(NOT_FOUND) => Ok(None),
+        Err(error) => Err(engine_error(error)),
     }
 }
 

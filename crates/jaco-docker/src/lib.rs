@@ -11,6 +11,7 @@ mod engine;
 mod error;
 mod exec;
 mod image;
+mod load;
 mod logs;
 mod names;
 mod network;

@@ -138,6 +138,20 @@ contract! {
     concurrent_starts_do_not_interfere
 }
 
+/// The contract on pushed images. What it has loaded is removed: no container of it stays.
+#[tokio::test]
+async fn pushed_images_are_loaded() {
+    let mut names = Vec::new();
+    let loaded = &mut names;
+    with_fixture("pushed_images_are_loaded", async |fixture| {
+        *loaded = suite::pushed_images_are_loaded(fixture).await;
+    })
+    .await;
+    assert_eq!(names.len(), 2);
+    let removed = Command::new("docker").arg("rmi").args(&names).output().unwrap();
+    assert!(removed.status.success(), "{removed:?}");
+}
+
 /// R-HEAL-3, and what else must be on the container itself, read back by Docker's own client.
 #[tokio::test]
 async fn manifest_keys_reach_the_container() {

@@ -21,6 +21,7 @@ use crate::auth::uses::TokenUses;
 use crate::edge::EdgeProbe;
 use crate::feeds::Feeds;
 use crate::gate::Gate;
+use crate::images::ImageStore;
 use crate::metrics::Metrics;
 use crate::peers::Peers;
 use crate::raft::RaftStore;
@@ -52,6 +53,8 @@ pub struct Member {
     pub edge: Option<Arc<dyn EdgeProbe>>,
     /// The node's agent.
     pub agent: AgentHandle,
+    /// The images that users pushed.
+    pub images: ImageStore,
     /// Seals and opens what is sealed in the state.
     pub cluster_key: ClusterKey,
     /// The clock.

@@ -133,6 +133,12 @@ impl Peers {
         QueryClient::new(self.open(node, address)).max_decoding_message_size(MESSAGE_BYTES_MAX)
     }
 
+    /// The peer service of a member for blobs of images, over a connection of its own, as for [`Self::exec`].
+    #[must_use]
+    pub fn blobs(&self, node: NodeId, address: &str) -> PeerClient<Channel> {
+        PeerClient::new(self.open(node, address)).max_decoding_message_size(MESSAGE_BYTES_MAX)
+    }
+
     /// Opens a raft stream. The connection is not kept.
     ///
     /// # Errors

@@ -121,6 +121,7 @@ fn grpc_code(code: ErrorCode) -> Code {
         | ErrorCode::NoPreviousRevision
         | ErrorCode::ServiceNotFound
         | ErrorCode::ReplicaNotFound
+        | ErrorCode::ImageNotFound
         | ErrorCode::ContentMissing
         | ErrorCode::ContentNotFound
         | ErrorCode::NetworkNotFound
@@ -146,6 +147,9 @@ fn grpc_code(code: ErrorCode) -> Code {
         | ErrorCode::ReplicaIdConflict
         | ErrorCode::ContentInUse
         | ErrorCode::NetworkInUse
+        | ErrorCode::ImageInUse
+        | ErrorCode::ImageNotHeld
+        | ErrorCode::ImageStoreFull
         | ErrorCode::PolicyRefused
         | ErrorCode::PortUnreachable
         | ErrorCode::MembersOutdated

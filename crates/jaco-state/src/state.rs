@@ -16,6 +16,7 @@ use crate::audit::AuditLog;
 use crate::contents::{Content, NamedContent};
 use crate::deployment::Deployment;
 use crate::edge::Edges;
+use crate::images::Images;
 use crate::job::JobRecord;
 use crate::kek::Sealing;
 use crate::network::{Network, Networks};
@@ -82,6 +83,8 @@ pub struct ClusterState {
     pub sealing: Sealing,
     /// Runs of jobs with a schedule, and of those that a user ran.
     pub jobs: Table<ServiceKey, JobRecord>,
+    /// Images that users pushed.
+    pub images: Images,
 }
 
 impl ClusterState {
@@ -115,6 +118,7 @@ impl ClusterState {
             rotation: self.rotation.clone(),
             sealing: self.sealing.clone(),
             jobs: self.jobs.clone(),
+            images: self.images.clone(),
         }
     }
 

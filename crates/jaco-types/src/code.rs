@@ -143,6 +143,14 @@ error_codes! {
     NoPreviousRevision => "no_previous_revision", Rejected;
     /// The deployment has no service of this name.
     ServiceNotFound => "service_not_found", Rejected;
+    /// No image of this name was pushed.
+    ImageNotFound => "image_not_found", Rejected;
+    /// A deployment uses the pushed image.
+    ImageInUse => "image_in_use", Rejected;
+    /// Fewer nodes than asked for hold the pushed image so far.
+    ImageNotHeld => "image_not_held", Rejected;
+    /// The image store of the node has no room for the image.
+    ImageStoreFull => "image_store_full", Rejected;
     /// There is no replica of this name.
     ReplicaNotFound => "replica_not_found", Rejected;
     /// The replica has no container that runs.

@@ -42,6 +42,24 @@ pub fn archive(bytes: &[u8]) {
     }
 }
 
+/// An archive of an image: what it consists of is found out, for a name that it has and one that it has not.
+pub fn image(bytes: &[u8]) {
+    let Ok(scanned) = crate::image::scan(bytes) else { return };
+    for name in ["app:1", "other:2"] {
+        let name = jaco_types::ImageTag::parse(name).expect("a proper name");
+        let Ok(image) = crate::image::parse(&scanned, &mut std::io::Cursor::new(bytes), &name)
+        else {
+            continue;
+        };
+        for blob in std::iter::once(&image.config).chain(&image.layers) {
+            let at = usize::try_from(blob.offset).expect("it is in the archive");
+            let length = usize::try_from(blob.bytes).expect("it is in the archive");
+            let content = &bytes[at..at + length];
+            assert_eq!(Sha256::digest(content)[..], blob.digest.0, "it is where it is said to be");
+        }
+    }
+}
+
 /// A saved plan, the contexts, and a list of what is disabled.
 pub fn text(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
@@ -77,6 +95,7 @@ mod tests {
                 of("cli-backup", backup as fn(&[u8]), backups),
                 of("cli-text", text, texts),
                 of("cli-archive", archive, vec![crate::archive::tests::sample()]),
+                of("cli-image", image, crate::image::tests::samples()),
             ],
         );
     }

@@ -14,6 +14,7 @@ pub mod deploy;
 mod archive;
 mod backup;
 pub mod dev;
+mod image;
 mod manifest;
 mod restore;
 mod upload;

@@ -20,6 +20,7 @@ mod facts;
 mod gpu;
 mod heap;
 mod heartbeat;
+mod images;
 mod kek_rotation;
 mod key_check;
 mod limits;

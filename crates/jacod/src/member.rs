@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use jaco_agent::engine::{ContainerEngine, Owner};
 use jaco_agent::fake::FakeEngine;
+use jaco_agent::images::BlobStore;
 use jaco_agent::measure::Sampler;
 use jaco_agent::{
     AgentService, FileDirs, LeaderContact, NetworkGate, TimedEngine, Unseal, service,
@@ -25,8 +26,8 @@ use jaco_server::metrics::{Metrics, ReadNode, Tallies};
 use jaco_server::refusals::Refusals;
 use jaco_server::transport::PeerTransport;
 use jaco_server::{
-    ClusterKey, ClusterMachine, EdgeProbe, Feeds, Gate, GateOptions, Lifecycle, Member, Peers,
-    RaftStore, Recovery, RouterProbe, UnreadLimits, refusals, serve, uses,
+    ClusterKey, ClusterMachine, EdgeProbe, Feeds, Gate, GateOptions, ImageStore, Lifecycle, Member,
+    Peers, RaftStore, Recovery, RouterProbe, UnreadLimits, refusals, serve, uses,
 };
 use jaco_state::command::NetworkBegin;
 use jaco_state::edge::SealedKey;
@@ -49,6 +50,7 @@ use crate::config::{EngineKind, Network, SamplerSettings};
 use crate::context::NodeContext;
 use crate::edge::{self, EdgeHandle, EdgeLoop, EdgeView, Keys};
 use crate::heartbeat::{self, NodeDescription, Sources};
+use crate::images::ImageKeeper;
 use crate::kek_rotation::KekLoop;
 use crate::pressure::Measured;
 use crate::process::{Process, Starter};
@@ -131,6 +133,8 @@ pub(crate) async fn start(
         Arc::clone(&node.clock),
         file_dirs,
     );
+    let images = open_images(node, id, &store, &peers)?;
+    agent.images = Some(images.for_agent());
     let router = router(node, router_process);
     let contact = LeaderContact::new(boot_time);
     agent.contact = contact.clone();
@@ -163,6 +167,7 @@ pub(crate) async fn start(
         router: probe,
         edge: edge.clone().map(|edge| Arc::new(edge) as Arc<dyn EdgeProbe>),
         agent: agent_handle,
+        images,
         cluster_key: ClusterKey::new(parts.keks, node.hostname.clone()),
         clock: Arc::clone(&node.clock),
         refusals,
@@ -308,6 +313,20 @@ pub(crate) fn open_engine(
             Arc::new(FakeEngine::kept_in(owner.clone(), file)?)
         }
     })
+}
+
+/// The store of pushed images.
+fn open_images(
+    node: &NodeContext,
+    id: NodeId,
+    store: &Arc<RaftStore>,
+    peers: &Peers,
+) -> anyhow::Result<ImageStore> {
+    let folder = node.config.data_dir.join("images");
+    let blobs = BlobStore::open(folder.clone(), node.config.images()?);
+    let blobs = blobs.with_context(|| format!("cannot open {}", folder.display()))?;
+    let named = (id, node.hostname.clone());
+    Ok(ImageStore::new(named, blobs, Arc::clone(store), peers.clone()))
 }
 
 /// The loop that makes plans for the router; none where containers are pretended.
@@ -458,4 +477,5 @@ fn spawn_loops(
     let rotation = RotationLoop::new(Arc::clone(member), certificates, renewer);
     node.run_until_shutdown(rotation.run());
     node.run_until_shutdown(KekLoop::new(Arc::clone(member)).run());
+    node.run_until_shutdown(ImageKeeper::new(Arc::clone(member)).run());
 }

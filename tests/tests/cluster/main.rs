@@ -24,6 +24,7 @@ mod failover;
 mod forwarding;
 mod freshness;
 mod frozen;
+mod images;
 mod kek;
 mod logs;
 mod membership;

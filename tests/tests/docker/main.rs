@@ -15,6 +15,7 @@ mod founding;
 mod health;
 mod honoured;
 mod hooks;
+mod images;
 mod jobs;
 mod lifecycle;
 mod mesh;

@@ -14,7 +14,7 @@ mod volume;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
-use jaco_types::InstanceId;
+use jaco_types::{BlobDigest, InstanceId};
 
 use self::exec::{ExecInputs, ExecOutputs, ExecRequest};
 use self::transfer::{Archive, ArchiveInput, BoxConnection, PathStat};
@@ -106,6 +106,25 @@ pub trait ContainerEngine: Send + Sync + 'static {
     /// # Errors
     /// If the engine is unreachable.
     async fn find_image(&self, pull: &PullRequest) -> Result<Option<ObservedImage>, EngineError>;
+
+    /// How many of these layers, the lowest first and by the SHA-256 of what is unpacked, need not be in an archive for
+    /// [`ContainerEngine::load_image`]. Zero is always right.
+    ///
+    /// # Errors
+    /// If the engine is unreachable.
+    async fn known_layers(&self, layers: &[BlobDigest]) -> Result<usize, EngineError>;
+
+    /// Loads an image from an archive in the format of `docker save`, which may leave out layers that this engine has, and
+    /// has it under the name that it is asked for by. The archive has one image, tagged with
+    /// [`jaco_types::pushed::local_name`] of that name.
+    ///
+    /// # Errors
+    /// If the archive is damaged or incomplete, its contents are not what it says, or the engine is unreachable.
+    async fn load_image(
+        &self,
+        image: &PullRequest,
+        archive: ArchiveInput,
+    ) -> Result<(), EngineError>;
 
     /// Ensures the networks that a container is attached to, before it is made: the router of the node has its ports
     /// in them. An engine without networks of its own has nothing to do.

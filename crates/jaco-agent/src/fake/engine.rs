@@ -9,11 +9,11 @@ use async_trait::async_trait;
 use futures::StreamExt;
 use futures::stream;
 use jaco_store::{Clock, SystemClock};
-use jaco_types::Timestamp;
+use jaco_types::{BlobDigest, Timestamp};
 use tokio::sync::watch;
 
 use super::host::{FakeHost, Shown};
-use super::{exec, record, transfer};
+use super::{exec, load, record, transfer};
 use crate::engine::RegistryCredentials;
 use crate::engine::{
     CollectedVolume, ContainerEngine, ContainerId, ContainerRequest, Counters, EngineError,
@@ -181,6 +181,19 @@ impl ContainerEngine for FakeEngine {
 
     async fn find_image(&self, pull: &PullRequest) -> Result<Option<ObservedImage>, EngineError> {
         self.look(|host, _| host.answer().map(|()| host.find_image(pull)))
+    }
+
+    async fn known_layers(&self, layers: &[BlobDigest]) -> Result<usize, EngineError> {
+        self.look(|host, _| host.answer().map(|()| host.known_layers(layers)))
+    }
+
+    async fn load_image(
+        &self,
+        image: &PullRequest,
+        archive: ArchiveInput,
+    ) -> Result<(), EngineError> {
+        let loaded = load::read(image, archive).await?;
+        self.edit(|host, _| host.load(image, &loaded))
     }
 
     async fn ensure_running(

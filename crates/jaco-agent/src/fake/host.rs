@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use jaco_compose::model::{ContainerSpec, MountKind};
 use jaco_types::{
-    DeploymentName, Exit, ImageDigest, InstanceAddress, InstanceId, Ipv4Prefix, Millis, NetworkId,
-    RegistryName, Subnet, Timestamp,
+    BlobDigest, DeploymentName, Exit, ImageDigest, InstanceAddress, InstanceId, Ipv4Prefix, Millis,
+    NetworkId, RegistryName, Subnet, Timestamp,
 };
 
 use super::script::{Behaviour, ImageScript, SpecKeys};
@@ -33,6 +33,8 @@ pub struct FakeHost {
     pub(super) owner: Owner,
     reach: Reachability,
     pub(super) images: BTreeMap<String, ImageScript>,
+    /// Layers of pushed images that it has, by the SHA-256 of what is unpacked.
+    pub(super) layers: BTreeSet<BlobDigest>,
     /// Digest that the registry returns for a name.
     registry: BTreeMap<String, ImageDigest>,
     /// Digest of a name at its last pull.
@@ -76,6 +78,7 @@ impl FakeHost {
             owner,
             reach: Reachability::Up,
             images: BTreeMap::new(),
+            layers: BTreeSet::new(),
             registry: BTreeMap::new(),
             fetched: BTreeMap::new(),
             names: BTreeMap::new(),

@@ -8,6 +8,7 @@ mod driver;
 mod engine;
 mod exec;
 mod host;
+mod load;
 mod record;
 mod script;
 pub mod transfer;

@@ -7,8 +7,8 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 
 use jaco_types::{
-    DeploymentName, Exit, InstanceId, InvalidName, Millis, NetworkId, NetworkReach, NetworkScope,
-    ReplicaId, ServiceKey, ServiceName, SpecHash, StateIndex, Subnet, Timestamp,
+    BlobDigest, DeploymentName, Exit, InstanceId, InvalidName, Millis, NetworkId, NetworkReach,
+    NetworkScope, ReplicaId, ServiceKey, ServiceName, SpecHash, StateIndex, Subnet, Timestamp,
 };
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +20,9 @@ use crate::engine::{AttachedNetwork, ContainerRequest, Health, MountedFiles};
 struct HostRecord {
     made: u64,
     images: Vec<String>,
+    /// Layers of pushed images.
+    #[serde(default)]
+    layers: Vec<String>,
     /// Volumes by name, with their deployments.
     #[serde(default)]
     volumes: BTreeMap<String, String>,
@@ -80,6 +83,7 @@ pub(super) fn save(host: &FakeHost, path: &Path) -> io::Result<()> {
         volumes: volumes.collect(),
         made: host.made,
         images: present.map(|(image, _)| image.clone()).collect(),
+        layers: host.layers.iter().map(ToString::to_string).collect(),
         containers: containers.collect(),
     };
     let draft = path.with_extension("draft");
@@ -99,6 +103,7 @@ pub(super) fn load(host: &mut FakeHost, path: &Path) -> io::Result<()> {
     for image in record.images {
         host.images.insert(image, ImageScript::Present);
     }
+    host.layers = record.layers.iter().filter_map(|layer| BlobDigest::parse(layer)).collect();
     for (name, deployment) in record.volumes {
         let deployment = DeploymentName::new(&deployment).map_err(io::Error::other)?;
         host.volumes.insert(name, deployment);

@@ -28,6 +28,7 @@ use tokio_util::sync::CancellationToken;
 use crate::core::{AgentCore, Effect, Event, PullAttempts};
 use crate::engine::{ContainerEngine, ContainerId, Owner, PullProgress};
 use crate::files::FileDirs;
+use crate::images::PushedImages;
 use crate::leader_contact::{LeaderContact, StateAge};
 use crate::network_gate::Gate;
 use crate::registry;
@@ -64,6 +65,8 @@ pub struct Options {
     pub removal: CancellationToken,
     /// Says when the router of this node holds the addresses of an instance; without one, nothing waits for it.
     pub gate: Gate,
+    /// The images that users pushed; without, all images come from registries.
+    pub images: Option<PushedImages>,
 }
 
 impl Options {
@@ -80,8 +83,20 @@ impl Options {
         let tick = Duration::from_secs(2);
         let contact = LeaderContact::new(steady);
         let removal = CancellationToken::new();
-        let (starts_max, gate) = (8, None);
-        Self { owner, store, engine, clock, file_dirs, starts_max, tick, contact, removal, gate }
+        let (starts_max, gate, images) = (8, None, None);
+        Self {
+            owner,
+            store,
+            engine,
+            clock,
+            file_dirs,
+            starts_max,
+            tick,
+            contact,
+            removal,
+            gate,
+            images,
+        }
     }
 }
 

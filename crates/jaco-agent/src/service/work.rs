@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt};
+use jaco_state::view::images::pushed;
 use jaco_store::Store;
 use jaco_types::{InstanceId, ServiceKey, Timestamp};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
@@ -18,6 +19,7 @@ use crate::engine::{
     MountedFiles, ProgressSink, PullRequest, StartError,
 };
 use crate::files::{self, FileDirs};
+use crate::images::{ProvidedImage, PushedImages};
 use crate::network_gate::Gate;
 use crate::registry;
 use crate::removed::{LINES_MAX, RemovedAllocations};
@@ -44,6 +46,7 @@ pub(super) struct Work {
     store: Arc<dyn Store>,
     file_dirs: FileDirs,
     gate: Gate,
+    images: Option<PushedImages>,
     status: watch::Sender<AgentStatus>,
     tasks: JoinSet<Event>,
     starts: Arc<Semaphore>,
@@ -59,6 +62,7 @@ impl Work {
             store: Arc::clone(&options.store),
             file_dirs: options.file_dirs.clone(),
             gate: options.gate.clone(),
+            images: options.images.clone(),
             status,
             tasks: JoinSet::new(),
             starts: Arc::new(Semaphore::new(options.starts_max.max(1))),
@@ -188,13 +192,24 @@ impl Work {
     fn begin_pull(&mut self, pull: PullRequest) {
         let engine = Arc::clone(&self.engine);
         let progress = progress_sink(self.status.clone(), &pull);
-        let registries = self.store.snapshot().registries;
-        let credentials = registry::for_image(&pull.image, &registries, &*self.file_dirs.unseal);
+        let state = self.store.snapshot();
+        let pushed = self.images.clone().and_then(|images| {
+            let (id, image) = pushed(&state, &pull.image)?;
+            Some((images, ProvidedImage { id, image: image.clone() }))
+        });
+        let credentials =
+            registry::for_image(&pull.image, &state.registries, &*self.file_dirs.unseal);
         let asked = pull.clone();
         let task = self.tasks.spawn(async move {
-            let result = match credentials {
-                Ok(credentials) => engine.pull(&asked, credentials.as_ref(), progress).await,
-                Err(error) => Err(error),
+            let result = match (pushed, credentials) {
+                // What was pushed under a name is what the name means, whatever a registry has under it.
+                (Some((images, image)), _) => {
+                    images.provide(&*engine, &asked, &image, &progress).await
+                }
+                (None, Ok(credentials)) => {
+                    engine.pull(&asked, credentials.as_ref(), progress).await
+                }
+                (None, Err(error)) => Err(error),
             };
             if let Err(error) = &result {
                 tracing::warn!(image = %asked.image, %error, "image pull failed");

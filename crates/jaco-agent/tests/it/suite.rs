@@ -39,6 +39,7 @@ contract! {
     health_is_reported
     removal_is_reported
     absent_image_is_named
+    pushed_images_are_loaded
     refusal_does_not_contain_the_password
     missing_gpu_driver_is_the_reason
     logs_can_be_read

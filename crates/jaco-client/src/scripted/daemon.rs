@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 
 use jaco_proto::v1::cluster_server::ClusterServer;
 use jaco_proto::v1::deploy_server::DeployServer;
+use jaco_proto::v1::images_server::ImagesServer;
 use jaco_proto::v1::planner_server::PlannerServer;
 use jaco_proto::v1::query_server::QueryServer;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -67,6 +68,7 @@ where
     let server = Server::builder()
         .add_service(ClusterServer::new(Scripted(Arc::clone(&script))))
         .add_service(DeployServer::new(Scripted(Arc::clone(&script))))
+        .add_service(ImagesServer::new(Scripted(Arc::clone(&script))))
         .add_service(PlannerServer::new(Scripted(Arc::clone(&script))))
         .add_service(QueryServer::new(Scripted(script)))
         .serve_with_incoming(connections.map(|connection| connection.map(Connection)));

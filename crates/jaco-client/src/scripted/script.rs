@@ -6,6 +6,7 @@ use std::sync::Arc;
 use jaco_proto::v1;
 use jaco_proto::v1::cluster_server::Cluster;
 use jaco_proto::v1::deploy_server::Deploy;
+use jaco_proto::v1::images_server::Images;
 use jaco_proto::v1::planner_server::Planner;
 use jaco_proto::v1::query_server::Query;
 use jaco_types::{ErrorCode, Rejection};

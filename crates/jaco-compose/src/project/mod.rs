@@ -103,6 +103,18 @@ impl Project {
         }
     }
 
+    /// Has a service run an image that was built for it, in place of its `build` section, `image` and `pull_policy`.
+    pub fn run_built(&mut self, service: &str, image: &str) {
+        let services = self.root.as_map_mut().and_then(|root| root.get_mut("services"));
+        let service = services.and_then(Node::as_map_mut).and_then(|all| all.get_mut(service));
+        let Some(service) = service.and_then(Node::as_map_mut) else { return };
+        let pos = service.get("build").map(|build| build.pos).unwrap_or_default();
+        for key in ["build", "image", "pull_policy"] {
+            service.remove(key);
+        }
+        service.insert("image", Node::new(Value::Str(image.into()), pos));
+    }
+
     /// A service of the model.
     pub(crate) fn service(&self, name: &str) -> Option<&Node> {
         self.root.get("services")?.get(name)

@@ -154,7 +154,8 @@ fn check_build(entry: &Entry, images: Images, report: &mut Report) {
                     format!("service `{name}` has to be built, and nodes do not build images"),
                 )
                 .suggest(format!(
-                    "`docker build -t {image} …`, `docker push {image}`, then `image: {image}`"
+                    "`jaco apply --build` builds it here and pushes it into the cluster; or `docker build -t \
+                     {image} …`, `docker push {image}`, then `image: {image}`"
                 ));
         }
     }

@@ -20,8 +20,8 @@ pub(crate) static SERVICE: Object = object(&[
         "build",
         Rejected,
         BUILD_SECTION,
-        "Nodes do not build images. The `image` beside it is run, with a warning; without one, build \
-         and push the image and set `image`.",
+        "Nodes do not build images: `jaco apply --build` does, on this machine, and pushes them. Without \
+         it, the `image` beside it is run, with a warning.",
     ),
     key("cap_add", Honoured, ONCE, "Passed to the engine."),
     key("cap_drop", Honoured, ONCE, "Passed to the engine."),

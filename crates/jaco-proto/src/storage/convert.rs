@@ -7,8 +7,8 @@ use bytes::Bytes;
 use jaco_types::route::RouteDomain;
 use jaco_types::{
     CertificateName, ClusterId, ConsumerName, ContentId, ContentName, DeploymentName, Hostname,
-    ImageDigest, InstanceId, NetworkName, RegistryName, RegistryUsername, ReplicaId, RequestId,
-    ServiceKey, ServiceName, SpecHash, StateIndex, TokenId,
+    ImageDigest, ImageTag, InstanceId, NetworkName, RegistryName, RegistryUsername, ReplicaId,
+    RequestId, ServiceKey, ServiceName, SpecHash, StateIndex, TokenId,
 };
 use prost::Message;
 
@@ -126,6 +126,7 @@ wire_names! {
     ContentName by new,
     DeploymentName by new,
     Hostname by new,
+    ImageTag by new,
     NetworkName by new,
     RegistryName by new,
     RegistryUsername by new,

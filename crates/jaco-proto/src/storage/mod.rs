@@ -27,6 +27,7 @@ mod edge;
 mod envelope;
 mod error;
 mod identity;
+mod images;
 mod job;
 mod kek;
 mod network;

@@ -15,10 +15,11 @@ use jaco_state::command::{
     AcmeNote, AuditRetention, AuthorityAbandon, AuthorityContinue, AuthorityReport,
     AuthorityRotate, AuthoritySettle, CertificateIssue, CertificateRemove, CertificateStore,
     ClusterInit, Command, DeploymentApply, DeploymentDelete, DeploymentRollback, Disabling,
-    EdgeBegin, JobDue, JobStart, NamedContentPut, NamedContentRemove, NetworkBegin, NetworkCreate,
-    NetworkRemove, NetworkResize, NewNode, NodeRemove, NodeSetLabels, OperatorTokenIssue,
-    OperatorTokenRevoke, OperatorTokenRotate, PolicyAllow, PolicyRevoke, PolicySet, RegistryRemove,
-    RegistryStore, RevisionPin,
+    EdgeBegin, ImagePush, ImageRemove, ImageTagSet, ImagesHeld, InUse, JobDue, JobStart,
+    KEEP_UNUSED, NamedContentPut, NamedContentRemove, NetworkBegin, NetworkCreate, NetworkRemove,
+    NetworkResize, NewNode, NodeRemove, NodeSetLabels, OperatorTokenIssue, OperatorTokenRevoke,
+    OperatorTokenRotate, PolicyAllow, PolicyRevoke, PolicySet, RegistryRemove, RegistryStore,
+    RevisionPin,
 };
 use jaco_state::contents::{Form, Piece, PieceBytes};
 use jaco_state::deployment::Pin;
@@ -37,10 +38,11 @@ use jaco_types::spec::{
     Reach, ReachKind, RestartPolicy, ServiceMode, UpdatePolicy,
 };
 use jaco_types::{
-    AllocationScope, Availability, CertificateName, ChallengeKind, ClusterId, ContentId,
-    ContentName, DeploymentName, Identity, ImageDigest, ImageNeed, ImageReadiness, IngressPort,
-    Millis, NamedKey, NamedKind, NetworkName, NetworkScope, NodeFacts, RegistryName,
-    RegistryUsername, ReplicaState, Revision, Route, RouteKey, ServiceName, StateIndex, TokenId,
+    AllocationScope, Availability, BlobDigest, CertificateName, ChallengeKind, ClusterId,
+    ContentId, ContentName, DeploymentName, Identity, ImageDigest, ImageNeed, ImageReadiness,
+    ImageTag, IngressPort, Millis, NamedKey, NamedKind, NetworkName, NetworkScope, NodeFacts,
+    RegistryName, RegistryUsername, ReplicaState, Revision, Route, RouteKey, ServiceName,
+    StateIndex, TokenId,
 };
 
 use crate::cluster::{Cluster, Service, hostname, key, resources, service};
@@ -379,6 +381,16 @@ fn path(kind: AuditKind) -> Path {
             log_in(it);
             it.commit(RegistryRemove::new(registry()).into());
         }),
+        AuditKind::ImagePush => Here(push_image),
+        AuditKind::ImageRemove => Here(|it| {
+            push_image(it);
+            it.commit(ImageRemove::new(ImageTag::new("app:1").unwrap(), InUse::Refuse).into());
+        }),
+        AuditKind::ImagesExpired => Here(|it| {
+            push_image(it);
+            it.advance(KEEP_UNUSED, &[]);
+            it.commit(ImagePush::new(BlobDigest([8; 32]), 10, Vec::new().into()).into());
+        }),
         AuditKind::NetworksEnabled => Here(enable_networks),
         AuditKind::NetworkCreated => Here(create_network),
         AuditKind::NetworkRemoved => Here(|it| {
@@ -653,6 +665,16 @@ fn log_in(cluster: &mut Cluster) {
     let username = RegistryUsername::new("robot").unwrap();
     let password = SealedPassword([1].into());
     cluster.commit(RegistryStore::new(registry(), username, password).into());
+}
+
+fn push_image(cluster: &mut Cluster) {
+    let id = BlobDigest([7; 32]);
+    cluster.commit(ImagePush::new(id, 10, Vec::new().into()).into());
+    let nodes: Vec<_> = cluster.state.nodes.keys().copied().collect();
+    for node in nodes {
+        cluster.commit(ImagesHeld::new(node, [id].into()).into());
+    }
+    cluster.commit(ImageTagSet::new(ImageTag::new("app:1").unwrap(), id).into());
 }
 
 fn apply(cluster: &mut Cluster) {

@@ -20,10 +20,12 @@ use jaco_pki::{Protocol, TlsConnection, TlsListener};
 use jaco_proto::v1::cluster_server::ClusterServer;
 use jaco_proto::v1::deploy_server::DeployServer;
 use jaco_proto::v1::exec_server::ExecServer;
+use jaco_proto::v1::images_server::ImagesServer;
 use jaco_proto::v1::peer_server::PeerServer;
 use jaco_proto::v1::planner_server::PlannerServer;
 use jaco_proto::v1::query_server::QueryServer;
 use jaco_proto::v1::routing_server::RoutingServer;
+use jaco_proto::v1::uploads_server::UploadsServer;
 use tokio::net::UnixListener;
 use tokio_stream::wrappers::UnixListenerStream;
 use tokio_util::sync::CancellationToken;
@@ -49,6 +51,7 @@ use crate::service::Context;
 use crate::service::cluster::ClusterService;
 use crate::service::deploy::DeployService;
 use crate::service::exec::{ExecService, INPUT_BYTES_MAX};
+use crate::service::images::{ImagesService, UploadsService};
 use crate::service::peer::PeerService;
 use crate::service::planner::PlannerService;
 use crate::service::query::QueryService;
@@ -66,6 +69,8 @@ fn routes(context: Context, lifecycle: Arc<dyn Lifecycle>) -> Routes {
     let query = QueryServer::new(QueryService::new(context.clone()));
     let routing = RoutingServer::new(RoutingService::new(context.clone()));
     let exec = ExecServer::new(ExecService::new(context.clone()));
+    let images = ImagesServer::new(ImagesService::new(context.clone()));
+    let uploads = UploadsServer::new(UploadsService::new(context.clone()));
     let peer = PeerServer::new(PeerService::new(context.clone()));
     Routes::new(cluster)
         .add_service(
@@ -74,6 +79,8 @@ fn routes(context: Context, lifecycle: Arc<dyn Lifecycle>) -> Routes {
                 .max_encoding_message_size(MESSAGE_BYTES_MAX),
         )
         .add_service(exec.max_decoding_message_size(INPUT_BYTES_MAX))
+        .add_service(images.max_encoding_message_size(MESSAGE_BYTES_MAX))
+        .add_service(uploads.max_decoding_message_size(INPUT_BYTES_MAX))
         .add_service(routing.max_encoding_message_size(MESSAGE_BYTES_MAX))
         .add_service(planner.max_encoding_message_size(MESSAGE_BYTES_MAX))
         .add_service(SharedStatus::new(query.max_encoding_message_size(MESSAGE_BYTES_MAX), context))

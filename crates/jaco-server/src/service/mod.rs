@@ -5,6 +5,7 @@ pub(crate) mod cluster;
 mod context;
 pub(crate) mod deploy;
 pub(crate) mod exec;
+pub(crate) mod images;
 pub(crate) mod peer;
 pub(crate) mod planner;
 pub(crate) mod query;

@@ -97,6 +97,18 @@ pub(super) fn token_rotation_may_begin(state: &ClusterState) -> Result<(), Rejec
     }
 }
 
+/// Whether images may be pushed.
+///
+/// # Errors
+/// `members_outdated` as long as a member runs another version.
+pub(super) fn images_may_begin(state: &ClusterState) -> Result<(), Rejection> {
+    // Once there is one, who does not know images cannot be a member.
+    if !state.images.rows.is_empty() {
+        return Ok(());
+    }
+    by_all(state, "images can be pushed", ErrorCode::MembersOutdated)
+}
+
 /// Whether operators may have certificates.
 ///
 /// # Errors

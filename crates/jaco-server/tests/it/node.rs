@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use jaco_agent::engine::{ContainerEngine, Owner};
 use jaco_agent::fake::{FakeEngine, FakeHost};
+use jaco_agent::images::{BlobStore, StoreLimits};
 use jaco_agent::{AgentService, FileDirs, Unseal, service};
 use jaco_controller::{RebalanceOptions, RebalanceState, SignalBook};
 use jaco_pki::{
@@ -16,8 +17,8 @@ use jaco_raft::{Options, Raft};
 use jaco_server::metrics::{Metrics, ReadNode, Readings};
 use jaco_server::transport::PeerTransport;
 use jaco_server::{
-    ClusterKey, ClusterMachine, Feeds, Gate, GateOptions, Member, Peers, RaftStore, Recovery,
-    refusals, uses,
+    ClusterKey, ClusterMachine, Feeds, Gate, GateOptions, ImageStore, Member, Peers, RaftStore,
+    Recovery, refusals, uses,
 };
 use jaco_state::registries::RegistryLogin;
 use jaco_store::{Clock, Store, SystemClock};
@@ -83,6 +84,10 @@ pub(crate) async fn open_with(folder: &Path, certificates: Arc<CertificateStore>
     let (for_agent, time) = (Arc::clone(&engine), Arc::clone(&clock));
     let agent = service::Options::new(owner, as_store, for_agent, time, file_dirs);
     let (_agent, agent) = AgentService::new(agent);
+    let limits = StoreLimits { bytes_max: 1 << 20 };
+    let blobs = BlobStore::open(folder.join("images"), limits).unwrap();
+    let named = (id, Hostname::new("n1").unwrap());
+    let images = ImageStore::new(named, blobs, Arc::clone(&store), peers.clone());
     let (refusals, _writer) = refusals::channel();
     let (uses, use_writer) = uses::channel();
     let as_store = Arc::clone(&store) as Arc<dyn Store>;
@@ -100,6 +105,7 @@ pub(crate) async fn open_with(folder: &Path, certificates: Arc<CertificateStore>
         router: None,
         edge: None,
         agent,
+        images,
         cluster_key: ClusterKey::new(keys(folder), Hostname::new("n1").unwrap()),
         clock,
         refusals,

@@ -6,6 +6,7 @@
 //! deployment   deployments, their revisions and image digests
 //! edge         routes and certificates
 //! job          records of jobs
+//! images       images that users push
 //! kek          the phases in which the key-encryption key is replaced
 //! network      networks, addresses of instances and nodes
 //! planner      changes of the planner and the rebalancer, observed state, endpoint consumers
@@ -20,6 +21,7 @@ mod cluster;
 mod content;
 pub mod deployment;
 mod edge;
+mod images;
 mod job;
 mod kek;
 mod network;
@@ -145,6 +147,10 @@ fn carry_out(state: &mut ClusterState, entry: &Entry, audit: &mut Audit<'_>) -> 
         Command::JobDue(command) => runs::due(state, entry, command, audit),
         Command::JobRewind(command) => runs::rewind(state, entry, command, audit),
         Command::JobStart(command) => runs::start(state, entry, command, audit),
+        Command::ImagePush(command) => images::push(state, entry, command, audit),
+        Command::ImageTagSet(command) => images::tag(state, entry, command, audit),
+        Command::ImageRemove(command) => images::remove(state, entry, command, audit),
+        Command::ImagesHeld(command) => images::held(state, command),
         Command::AuditRetention(command) => retention::set(state, entry, command, audit),
         Command::AuditNote(AuditNote { kind, payload }) => {
             audit.note(*kind, payload.clone());

@@ -177,6 +177,12 @@ audit_kinds! {
     KekRotationSettled => 847, "kek_rotation_settled";
     /// The old key stays the cluster's.
     KekRotationAbandoned => 848, "kek_rotation_abandoned";
+    /// A name was given to a pushed image.
+    ImagePush => 970, "image_push";
+    /// The name of a pushed image was removed.
+    ImageRemove => 971, "image_rm";
+    /// Pushed images that nothing used were removed.
+    ImagesExpired => 972, "images_expired";
     /// A backup was taken, with all secrets.
     BackupTaken => 900, "backup_taken";
     /// A rollout started.

@@ -9,6 +9,7 @@ mod cluster;
 mod content;
 mod deployment;
 mod edge;
+mod image;
 mod job;
 mod kek;
 mod network;
@@ -29,6 +30,7 @@ pub use cluster::{
 pub use content::{ContentPut, NamedContentPut, NamedContentRemove, RegistryRemove, RegistryStore};
 pub use deployment::{DeploymentApply, DeploymentDelete, DeploymentRollback, RevisionPin};
 pub use edge::{AcmeNote, CertificateIssue, CertificateRemove, CertificateStore, EdgeBegin};
+pub use image::{COPIES, ImagePush, ImageRemove, ImageTagSet, ImagesHeld, InUse, KEEP_UNUSED};
 pub use job::{EarlierDues, JobDue, JobRewind, JobStart};
 pub use kek::{KekAbandon, KekAdvance, KekReport, KekReseal, KekRotate, Resealed};
 pub use network::{NetworkBegin, NetworkCreate, NetworkRemove, NetworkResize};
@@ -152,4 +154,8 @@ commands! {
     JobDue,
     JobRewind,
     JobStart,
+    ImagePush,
+    ImageTagSet,
+    ImageRemove,
+    ImagesHeld,
 }

@@ -7,6 +7,7 @@ pub mod deployment;
 pub mod disabled;
 pub mod edge;
 pub mod envelope;
+pub mod images;
 pub mod job;
 pub mod kek;
 pub mod network;

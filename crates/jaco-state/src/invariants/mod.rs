@@ -6,6 +6,7 @@ mod contents;
 mod deployments;
 mod disabled;
 mod edge;
+mod images;
 mod job;
 mod kek;
 mod members;
@@ -76,6 +77,8 @@ pub enum Law {
     RunsOnce,
     /// ST-24: a job with a schedule waits exactly between its runs.
     WaitsBetweenRuns,
+    /// ST-30: bounds of pushed images; names and reports lead to images that are there.
+    PushedImages,
 }
 
 impl Law {
@@ -103,6 +106,7 @@ impl Law {
             Self::EnvelopesOpen => "ST-22",
             Self::RunsOnce => "ST-23",
             Self::WaitsBetweenRuns => "ST-24",
+            Self::PushedImages => "ST-30",
             Self::AddressHeldOnce => "NET-1",
             Self::AddressInNetwork => "NET-2",
             Self::AddressQuarantined => "NET-3",
@@ -152,6 +156,7 @@ pub fn violations(state: &ClusterState) -> Vec<Violation> {
     rotation::check(state, &mut found);
     kek::check(state, &mut found);
     job::check(state, &mut found);
+    images::check(state, &mut found);
     found.0
 }
 

@@ -39,6 +39,7 @@ pub fn envelopes(state: &ClusterState) -> impl Iterator<Item = (Place, &[u8])> {
         rotation,
         sealing,
         jobs: _,
+        images: _,
     } = state;
     let Sealing { naming_key, rotation: _ } = sealing;
     let naming = naming_key.iter().map(|key| (Place::NamingKey, &*key.0));

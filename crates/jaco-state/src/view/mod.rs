@@ -5,6 +5,7 @@ mod convergence;
 mod desired;
 pub(crate) mod disabled;
 mod envelopes;
+pub mod images;
 mod kek;
 mod needed;
 mod ordered;

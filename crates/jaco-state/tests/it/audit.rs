@@ -8,10 +8,11 @@ use jaco_state::command::{
     AuditNote, AuditRetention, AuthorityAbandon, AuthorityContinue, AuthorityReport,
     AuthorityRotate, AuthoritySettle, Batch, CertificateRemove, ConstraintsSet, ConsumerAttach,
     ConsumerDetach, ContentPut, DeploymentApply, DeploymentDelete, DeploymentRollback, DisabledSet,
-    Disabling, EdgeBegin, JoinTokenIssue, JoinTokenRevoke, NamedContentRemove, NetworkCreate,
-    NetworkRemove, NetworkResize, NodeDrain, NodeRemove, NodeReport, NodeSetAvailability,
-    NodeSetLabels, Observe, OperatorTokenIssue, OperatorTokenRevoke, OperatorTokenRotate,
-    PolicyAllow, PolicyRevoke, PolicySet, Rebalance, RebalanceRevert, RevisionPin,
+    Disabling, EdgeBegin, ImageRemove, InUse, JoinTokenIssue, JoinTokenRevoke, NamedContentRemove,
+    NetworkCreate, NetworkRemove, NetworkResize, NodeDrain, NodeRemove, NodeReport,
+    NodeSetAvailability, NodeSetLabels, Observe, OperatorTokenIssue, OperatorTokenRevoke,
+    OperatorTokenRotate, PolicyAllow, PolicyRevoke, PolicySet, Rebalance, RebalanceRevert,
+    RevisionPin,
 };
 use jaco_state::contents::Piece;
 use jaco_state::deployment::Pin;
@@ -30,7 +31,7 @@ use proptest::prelude::*;
 use crate::history::{
     History, ORIGIN, admit, create, deploy, deployment, init, join_token, key, seen, service, spec,
 };
-use crate::{attached, contents, job_runs, kek, orders, registries, rotation, routes};
+use crate::{attached, contents, images, job_runs, kek, orders, registries, rotation, routes};
 
 /// What a command leaves in the audit log when it is done.
 #[derive(Debug, PartialEq, Eq)]
@@ -109,6 +110,10 @@ fn leaves(command: &Command) -> Leaves {
         Command::KekAbandon(_) => Events(&[AuditKind::KekRotationAbandoned]),
         Command::JobDue(_) | Command::JobStart(_) => Events(&[AuditKind::JobRunBegun]),
         Command::JobRewind(_) => Events(&[AuditKind::JobRunMissed]),
+        Command::ImagePush(_) => Nothing("the name that it gets has the event"),
+        Command::ImageTagSet(_) => Events(&[AuditKind::ImagePush]),
+        Command::ImageRemove(_) => Events(&[AuditKind::ImageRemove]),
+        Command::ImagesHeld(_) => Nothing("what a node says of itself is not a decision"),
         Command::ContentPut(_) => Nothing("the apply that refers to it has the event"),
     }
 }
@@ -166,6 +171,10 @@ fn every_command(now: Timestamp) -> Vec<Command> {
         NamedContentRemove::new(contents::db()).into(),
         registries::store("ghcr.io", b"sealed"),
         registries::remove("ghcr.io"),
+        images::push(7).into(),
+        images::held(node, &[7]),
+        images::tag("app:1", 7),
+        ImageRemove::new(images::name("app:1"), InUse::Refuse).into(),
         attached::begin("10.64.0.0/12", 1420),
         NetworkCreate::new(attached::network_name("backbone")).into(),
         NetworkResize::new(NetworkScope::parse("backbone").unwrap(), 22).into(),
@@ -200,6 +209,7 @@ fn author(command: &Command) -> Identity {
     match command {
         Command::AuthorityReport(report) => Identity::Node { id: report.node },
         Command::KekReport(report) => Identity::Node { id: report.node },
+        Command::ImagesHeld(report) => Identity::Node { id: report.node },
         _ => Identity::Local { uid: 0 },
     }
 }

@@ -1,14 +1,14 @@
 //! Laws over random histories.
 
 use jaco_state::command::{
-    Batch, DeploymentDelete, DisabledSet, Disabling, JoinTokenIssue, NodeRemove,
-    NodeSetAvailability, Observe, Previous,
+    Batch, DeploymentDelete, DisabledSet, Disabling, ImageRemove, InUse, JoinTokenIssue,
+    NodeRemove, NodeSetAvailability, Observe, Previous,
 };
 use jaco_state::invariants::violations;
 use jaco_state::{Change, ClusterState, Command, Entry, Outcome, apply};
 use jaco_types::slot::Exhausted;
 use jaco_types::{
-    AllocationScope, Availability, NodeId, NodeStatus, ReplicaState, Revision, StateIndex,
+    AllocationScope, Availability, Millis, NodeId, NodeStatus, ReplicaState, Revision, StateIndex,
 };
 use proptest::prelude::*;
 
@@ -16,7 +16,7 @@ use crate::history::{
     History, admit, create, deploy, deployment, digest, instance, join_token, key, replace, seen,
     service,
 };
-use crate::registries;
+use crate::{images, registries};
 
 const NAMES: [&str; 3] = ["shop", "shop-web", "blog"];
 const SERVICES: [&str; 3] = ["web", "db", "web-api"];
@@ -37,6 +37,7 @@ enum Step {
     Rest(Disabling, Vec<Place>),
     Login(usize, u8),
     Logout(usize),
+    Image(u8, u8, u64),
 }
 
 /// Allocations that may or may not be there.
@@ -117,6 +118,7 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(change, places)| Step::Rest(change, places)),
         (0..3usize, 0..3u8).prop_map(|(registry, sealed)| Step::Login(registry, sealed)),
         (0..3usize).prop_map(Step::Logout),
+        (0..6u8, 0..3u8, 0..6u64).prop_map(|(what, image, node)| Step::Image(what, image, node)),
     ]
 }
 
@@ -155,6 +157,15 @@ fn command(state: &ClusterState, now: jaco_types::Timestamp, step: &Step) -> Opt
             registries::store(REGISTRIES[*registry], &vec![1; usize::from(*sealed)])
         }
         Step::Logout(registry) => registries::remove(REGISTRIES[*registry]),
+        Step::Image(what, image, node) => {
+            let name = ["image:0", "image:1", "other"][usize::from(*image)];
+            match what {
+                0 | 1 => images::push(*image).keep_unused(Millis(50)).into(),
+                2 | 3 => images::held(NodeId(*node), &[*image, 1]),
+                4 => images::tag(name, *image),
+                _ => ImageRemove::new(images::name(name), InUse::Remove).into(),
+            }
+        }
         Step::Observe(node, slot, gone) => {
             let id = nth_slot(state, *slot)?.current_id();
             let node = NodeId(*node);

@@ -20,6 +20,7 @@ mod disabled;
 mod effects;
 mod fields;
 mod history;
+mod images;
 mod instances;
 mod job_runs;
 mod jobs;

@@ -11,8 +11,7 @@ pub(crate) mod tests;
 mod unpack;
 mod write;
 
-pub(crate) use entry::ArchiveError;
+pub(crate) use entry::{ArchiveError, Content};
 pub(crate) use pack::{Packed, pack};
-#[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use read::Reader;
 pub(crate) use unpack::{Destination, Unpacked, unpack};

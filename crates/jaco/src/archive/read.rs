@@ -40,6 +40,11 @@ impl<R: Read> Reader<R> {
         Self { source, content: 0, padding: 0, ended: Ended::No }
     }
 
+    /// Where it reads from.
+    pub(crate) fn source(&self) -> &R {
+        &self.source
+    }
+
     /// The next entry; what was not read of the one before is skipped. `None` at the end of the archive, after which the
     /// source is read to its end.
     ///

@@ -48,7 +48,7 @@ fn tree(path: &Path) -> Vec<String> {
     all
 }
 
-fn archive(entries: &[(&str, Content, &str)]) -> Vec<u8> {
+pub(crate) fn archive(entries: &[(&str, Content, &str)]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut writer = Writer::new(&mut bytes);
     for (path, content, text) in entries {
@@ -73,11 +73,11 @@ pub(crate) fn sample() -> Vec<u8> {
     ])
 }
 
-fn file(text: &str) -> Content {
+pub(crate) fn file(text: &str) -> Content {
     Content::File(text.len() as u64)
 }
 
-fn link(target: &str) -> Content {
+pub(crate) fn link(target: &str) -> Content {
     Content::Link(target.as_bytes().to_vec())
 }
 

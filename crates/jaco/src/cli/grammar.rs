@@ -69,6 +69,7 @@ pub(crate) enum Command {
     Token(admin::token::Args),
     Config(admin::contents::config::Args),
     Secret(admin::contents::secret::Args),
+    Image(admin::image::Args),
     Registry(admin::registry::Args),
     Policy(admin::policy::Args),
     Network(admin::network::Args),

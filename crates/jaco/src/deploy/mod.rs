@@ -1,6 +1,7 @@
 //! Changes of deployments and their previews: what `apply`, `plan`, `scale`, `restart`, `rollback`,
 //! `delete`, `wait`, `whatif` and `node drain` share.
 
+pub(crate) mod build;
 pub mod condition;
 mod converge;
 pub(crate) mod delete;

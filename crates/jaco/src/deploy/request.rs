@@ -25,7 +25,11 @@ pub(crate) struct ManifestRequest {
 impl ManifestRequest {
     /// Reads the user's files.
     pub(crate) fn read(args: &ManifestArgs) -> Result<Self, CliError> {
-        let mut manifest = Manifest::checked(args)?;
+        Self::of(Manifest::checked(args)?)
+    }
+
+    /// The request of a manifest that was checked.
+    pub(crate) fn of(mut manifest: Manifest) -> Result<Self, CliError> {
         let upload = manifest.upload()?;
         let request = ApplyRequest {
             compose_json: manifest.project.sent_model().to_string(),

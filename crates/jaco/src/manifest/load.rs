@@ -1,6 +1,6 @@
 //! A manifest: the compose files as one model, jaco.yaml, and the environment's file.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use jaco_compose::{
     Contents, Environment, Images, JacoYaml, Loaded, Options, Problems, Project, Resolved,
@@ -41,21 +41,33 @@ impl Manifest {
     /// If there are no files, or all problems that they have.
     pub(crate) fn checked(args: &ManifestArgs) -> Result<Self, CliError> {
         let mut manifest = Self::load(args)?;
+        manifest.check(args)?;
+        Ok(manifest)
+    }
+
+    /// Checks that JACO supports it.
+    ///
+    /// # Errors
+    /// All problems that it has.
+    pub(crate) fn check(&mut self, args: &ManifestArgs) -> Result<(), CliError> {
         if let Some(constraints) = &args.constraints {
-            manifest.project.constrain(constraints);
+            self.project.constrain(constraints);
         }
-        manifest
-            .environment
-            .check(&manifest.project)
+        self.environment
+            .check(&self.project)
             .map_err(|problems| CliError::Manifest { problems })?;
         let images = if args.local_images { Images::AllowLocal } else { Images::FromRegistry };
-        let overrides = manifest.environment.overrides();
+        let overrides = self.environment.overrides();
         let options = Options { images, overrides, ..Options::default() };
-        let resolved =
-            jaco_compose::resolve(&manifest.project, manifest.overlay.as_ref(), &options);
+        let resolved = jaco_compose::resolve(&self.project, self.overlay.as_ref(), &options);
         let resolved = resolved.map_err(|problems| CliError::Manifest { problems })?;
-        manifest.warnings = std::mem::take(&mut manifest.warnings).and(resolved.warnings);
-        Ok(manifest)
+        self.warnings = std::mem::take(&mut self.warnings).and(resolved.warnings);
+        Ok(())
+    }
+
+    /// The project's folder.
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
     }
 
     /// The services as the cluster resolves them, given the versions of the uploaded files. Computed from

@@ -8,6 +8,7 @@ pub(crate) mod content;
 pub(crate) mod deployment;
 pub(crate) mod difference;
 pub(crate) mod explain;
+pub(crate) mod image;
 pub(crate) mod job;
 pub(crate) mod json;
 pub(crate) mod kek_rotation;

@@ -35,6 +35,7 @@ const VERBS: &[&str] = &[
     "List",
     "Manage",
     "Print",
+    "Push",
     "Rebalance",
     "Remove",
     "Renew",

@@ -11,6 +11,7 @@ mod edit;
 mod errors;
 mod fixture;
 mod help;
+mod image;
 mod local;
 mod networks;
 mod node_facts;

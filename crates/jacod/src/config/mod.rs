@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use jaco_acme::Authority;
+use jaco_agent::images::StoreLimits;
 use jaco_controller::RebalanceOptions;
 use jaco_raft::SnapshotLimits;
 use jaco_server::archive::ArchiveLimits;
@@ -74,6 +75,8 @@ pub(crate) struct Config {
     pub(crate) rebalance: RebalanceSettings,
     /// Files in which this node keeps evicted audit events.
     pub(crate) audit: AuditSettings,
+    /// The images that users push.
+    pub(crate) images: ImageSettings,
     /// The router, once the cluster has networks of its own.
     pub(crate) net: NetSettings,
     /// The edge, once there are routes.
@@ -139,6 +142,25 @@ impl AuditSettings {
 impl Default for AuditSettings {
     fn default() -> Self {
         Self { archive_mebibytes: ArchiveLimits::DEFAULT_TOTAL_BYTES >> 20 }
+    }
+}
+
+/// The store of images that users push.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct ImageSettings {
+    /// Size limit of the store in MiB.
+    pub(crate) max_mebibytes: u64,
+}
+
+impl ImageSettings {
+    /// At most 16 TiB.
+    const MAX_MEBIBYTES: RangeInclusive<u64> = 1..=16 << 20;
+}
+
+impl Default for ImageSettings {
+    fn default() -> Self {
+        Self { max_mebibytes: 10 << 10 }
     }
 }
 
@@ -251,6 +273,7 @@ impl Default for Config {
             disk: DiskSettings::default(),
             rebalance: RebalanceSettings::default(),
             audit: AuditSettings::default(),
+            images: ImageSettings::default(),
             net: NetSettings::default(),
             edge: EdgeSettings::default(),
             metrics: MetricsSettings::default(),
@@ -297,6 +320,7 @@ impl Config {
         self.snapshots()?;
         self.disks()?;
         self.archive()?;
+        self.images()?;
         self.rebalance()?;
         self.sampler()?;
         self.acme()?;
@@ -417,6 +441,22 @@ impl Config {
         Ok(Disks { paths, full_percent })
     }
 
+    /// Limits of the store of pushed images.
+    ///
+    /// # Errors
+    /// When `images.max_mebibytes` is out of bounds.
+    pub(crate) fn images(&self) -> Result<StoreLimits, ConfigError> {
+        let (size, bounds) = (self.images.max_mebibytes, ImageSettings::MAX_MEBIBYTES);
+        if !bounds.contains(&size) {
+            let (least, most) = (bounds.start(), bounds.end());
+            return Err(ConfigError::Value {
+                key: "images.max_mebibytes",
+                reason: format!("{size} is not between {least} and {most}"),
+            });
+        }
+        Ok(StoreLimits { bytes_max: size << 20 })
+    }
+
     /// Size limit of the audit archive; `None` turns it off.
     ///
     /// # Errors
@@ -493,6 +533,7 @@ mod tests {
             ("data_dir", "data_dir: \"\""),
             ("socket", "socket: \"\""),
             ("audit.archive_mebibytes", "audit: {archive_mebibytes: 99999999}"),
+            ("images.max_mebibytes", "images: {max_mebibytes: 99999999}"),
             ("listen", "listen: \"nowhere\""),
             ("metrics.listen", "metrics: {listen: \"10.0.0.1:9464\"}"),
         ] {

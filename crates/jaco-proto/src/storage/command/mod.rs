@@ -5,6 +5,7 @@ mod cluster;
 mod content;
 mod deployment;
 mod edge;
+mod image;
 mod job;
 mod kek;
 mod network;
@@ -98,4 +99,8 @@ commands! {
     JobDue,
     JobRewind,
     JobStart,
+    ImagePush,
+    ImageTagSet,
+    ImageRemove,
+    ImagesHeld,
 }

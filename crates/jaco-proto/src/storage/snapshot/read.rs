@@ -14,6 +14,7 @@ use crate::storage::convert::{Wire, whole};
 use crate::storage::disabled;
 use crate::storage::edge;
 use crate::storage::envelope::known_format;
+use crate::storage::images;
 use crate::storage::job;
 use crate::storage::network;
 use crate::storage::port;
@@ -183,6 +184,15 @@ fn add(state: &mut ClusterState, kind: Kind) -> Result<(), Problem> {
         Kind::Job(row) => append_pair(&mut state.jobs, "runs of jobs", job::to_record(row)?),
         Kind::WaitingJob(row) => {
             append_pair(&mut state.disabled.waiting, "jobs that wait", job::to_waiting(row)?)
+        }
+        Kind::PushedImage(image) => {
+            append_pair(&mut state.images.rows, "pushed images", images::to_image(image)?)
+        }
+        Kind::ImageName(name) => {
+            append_pair(&mut state.images.names, "names of images", images::to_name(name)?)
+        }
+        Kind::HeldImages(held) => {
+            append_pair(&mut state.images.held, "nodes with images", images::to_held(held)?)
         }
         Kind::Trailer(_) => Err(Problem::Unordered("rows")),
     }

@@ -16,6 +16,7 @@ use crate::storage::content;
 use crate::storage::convert::Wire;
 use crate::storage::disabled;
 use crate::storage::edge;
+use crate::storage::images;
 use crate::storage::job;
 use crate::storage::network;
 use crate::storage::port;
@@ -138,6 +139,15 @@ fn write_tables(state: &ClusterState, rows: &mut Rows<'_>) -> Result<(), CodecEr
     }
     for (service, since) in state.disabled.waiting.iter() {
         rows.push(Kind::WaitingJob(job::from_waiting(service, since)))?;
+    }
+    for (id, image) in state.images.rows.iter() {
+        rows.push(Kind::PushedImage(images::from_image(*id, image)))?;
+    }
+    for (name, named) in state.images.names.iter() {
+        rows.push(Kind::ImageName(images::from_name(name, named)))?;
+    }
+    for (node, held) in state.images.held.iter() {
+        rows.push(Kind::HeldImages(images::from_held(*node, held)))?;
     }
     Ok(())
 }

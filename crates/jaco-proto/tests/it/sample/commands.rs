@@ -109,6 +109,7 @@ pub(crate) fn commands() -> Vec<Command> {
     all.extend(kek_commands());
     all.push(OperatorTokenRotate::new(token_id("ops-1"), [0x77; 32]).into());
     all.extend(job_commands());
+    all.extend(image_commands());
     all
 }
 
@@ -276,6 +277,10 @@ pub(crate) fn command_name(command: &Command) -> &'static str {
         Command::JobDue(_) => "job_due",
         Command::JobRewind(_) => "job_rewind",
         Command::JobStart(_) => "job_start",
+        Command::ImagePush(_) => "image_push",
+        Command::ImageTagSet(_) => "image_tag_set",
+        Command::ImageRemove(_) => "image_remove",
+        Command::ImagesHeld(_) => "images_held",
     }
 }
 

@@ -18,6 +18,7 @@ use jaco_types::{
     Acknowledgement, ConsumerName, ErrorCode, Identity, InstanceId, InvalidName, NodeId, Rejection,
     ReplicaId, StateIndex,
 };
+use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
 use super::context::Context;
@@ -196,6 +197,18 @@ impl Peer for PeerService {
         let (member, _) = self.sender(&request)?;
         let fetched = kek::fetch(&member, request.get_ref());
         fetched.map(Response::new).map_err(|rejection| to_status(&rejection))
+    }
+
+    type ReadBlobStream = ReceiverStream<Result<v1::BlobPiece, Status>>;
+
+    async fn read_blob(
+        &self,
+        request: Request<v1::ReadBlobRequest>,
+    ) -> Result<Response<Self::ReadBlobStream>, Status> {
+        let (member, _) = self.sender(&request)?;
+        let pieces = member.images.serve(request.get_ref()).await;
+        let pieces = pieces.map_err(|rejection| to_status(&rejection))?;
+        Ok(Response::new(ReceiverStream::new(pieces)))
     }
 
     async fn renew_certificate(

@@ -213,6 +213,7 @@ pub(in crate::apply) fn remove(
     state.nodes.remove(&id);
     rotation::removed(state, id);
     kek::removed(state, id);
+    state.images.held.remove(&id);
     state.observed.retain(|_: &InstanceId, observed| observed.node != id);
     let ended: Vec<TerminatingInstance> =
         state.terminating.values().filter(|row| row.node == id).cloned().collect();

@@ -7,6 +7,7 @@ use jaco_types::{DeploymentName, ImageDigest, Revision, ServiceKey, ServiceName}
 
 use super::Wanted;
 use crate::state::ClusterState;
+use crate::view::images::digest_of;
 use crate::view::slots_of;
 
 /// What the images of a new revision are, as far as that is known beforehand. One that goes back takes
@@ -39,7 +40,16 @@ pub(in crate::apply) fn carried(
     let digests = running.into_iter().filter_map(|(key, revision)| {
         Some((key.service.clone(), state.image_digest(key, revision)?.clone()))
     });
-    digests.collect()
+    let mut digests: BTreeMap<ServiceName, ImageDigest> = digests.collect();
+    // What a pushed image is needs no node to find out.
+    for (name, service) in &wanted.spec.services {
+        if !digests.contains_key(name)
+            && let Some(digest) = digest_of(state, service)
+        {
+            digests.insert(name.clone(), digest);
+        }
+    }
+    digests
 }
 
 /// Whether replicas that are made from `wanted` run the image that those made from `known` do.

@@ -19,6 +19,7 @@ use super::audit::Audit;
 use super::cluster::disabled;
 use super::content;
 use super::edge;
+use super::images;
 use super::job;
 use super::network::{address, wanted as networks};
 use super::policy;
@@ -179,6 +180,7 @@ pub(in crate::apply) fn want(
     disabled::forget_unwanted(state, entry.index, name);
     job::follow(state, entry, name, before.as_deref().map(Deployment::spec), audit);
     content::settle(state, entry.at);
+    images::settle(state, entry.at, audit);
     networks::create(state, name, spec);
     address::expire(state, entry.at);
     networks::settle(state);
@@ -313,6 +315,7 @@ pub(in crate::apply) fn delete(
     disabled::forget_unwanted(state, entry.index, name);
     job::follow(state, entry, name, None, audit);
     content::settle(state, entry.at);
+    images::settle(state, entry.at, audit);
     address::expire(state, entry.at);
     networks::settle(state);
     Outcome::Done

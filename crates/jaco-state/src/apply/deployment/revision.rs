@@ -44,7 +44,8 @@ pub(in crate::apply) fn rollback(
         return Outcome::Rejected(rejection);
     }
     let changes = difference(deployment.spec(), &spec);
-    let outcome = want(state, entry, name, Wanted { spec: &spec, restores: Some(to) }, audit);
+    let wanted = Wanted { spec: &spec, restores: Some(to) };
+    let outcome = want(state, entry, name, wanted, audit);
     if let Outcome::Deployed { revision, change } = &outcome {
         audit.event(
             AuditKind::Rollback,

@@ -74,7 +74,11 @@ pub(super) fn brought(command: &Command) -> Vec<&[u8]> {
         | Command::KekAbandon(_)
         | Command::JobDue(_)
         | Command::JobRewind(_)
-        | Command::JobStart(_) => Vec::new(),
+        | Command::JobStart(_)
+        | Command::ImagePush(_)
+        | Command::ImageTagSet(_)
+        | Command::ImageRemove(_)
+        | Command::ImagesHeld(_) => Vec::new(),
     }
 }
 

@@ -6,6 +6,7 @@ pub(crate) mod certificate;
 pub(crate) mod cluster;
 pub(crate) mod contents;
 pub(crate) mod doctor;
+pub(crate) mod image;
 pub(crate) mod network;
 pub(crate) mod node;
 mod operator_certificate;

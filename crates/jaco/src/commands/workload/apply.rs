@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use crate::deploy::build::built;
 use crate::deploy::plan_file::{self, SavedPlan};
 use crate::deploy::request::{Loss, ManifestRequest, warn};
 use crate::deploy::{After, Change, submit};
@@ -28,6 +29,7 @@ use crate::upload::{self, Upload, UploadMode};
   jaco apply --dry-run -o json                  the plan, for programs: as jaco plan
   jaco apply plan.json                          a saved plan, if it still holds
   jaco apply --require-survive node             only if any one node could then be lost
+  jaco apply --build                            services with `build` are built and pushed first
   docker compose config | jaco apply -f - --name shop")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -35,6 +37,13 @@ pub(crate) struct Args {
     /// Check everything and print the plan; change nothing
     #[arg(long)]
     dry_run: bool,
+    /// Build the services that have `build`, and push their images into the cluster
+    ///
+    /// The container engine of this machine builds them, with context, dockerfile, args, labels, network,
+    /// no_cache, pull and target of the file. What comes out runs by its id, so a changed image is a changed
+    /// service. It is pushed under the service's `image`, or DEPLOYMENT/SERVICE:ID. Needs role operator.
+    #[arg(long, conflicts_with = "dry_run")]
+    build: bool,
     /// Return as soon as the cluster has accepted the change
     #[arg(long, conflicts_with = "dry_run")]
     detach: bool,
@@ -50,9 +59,19 @@ pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
     session.limit(args.timeout);
     let after = if args.detach { After::Return } else { After::Wait(args.timeout) };
     let (mut request, upload, told) = match saved_plan(&args.manifest)? {
+        Some(_) if args.build => {
+            let message = "a saved plan names the images that it runs, and --build makes others";
+            return Err(CliError::usage(
+                message,
+                "apply the compose file, or the plan without --build",
+            ));
+        }
         Some(saved) => (saved.request(), Upload::default(), BTreeSet::new()),
         None => {
-            let mut manifest = ManifestRequest::read(&args.manifest)?;
+            let mut manifest = match args.build {
+                true => ManifestRequest::of(Box::pin(built(session, &args.manifest)).await?)?,
+                false => ManifestRequest::read(&args.manifest)?,
+            };
             let told = warn(session, &args.manifest, &manifest).await?;
             let mode = if args.dry_run { UploadMode::DryRun } else { UploadMode::Store };
             upload::send(session, &manifest.upload, mode).await?.fill(&mut manifest.request);
