@@ -106,8 +106,9 @@ fn read(
     })?;
     let text = |key: &str| build.get(key).and_then(Value::as_str).map(str::to_owned);
     let flag = |key: &str| build.get(key).and_then(Value::as_bool).unwrap_or_default();
-    for key in build.keys().filter(|key| !PASSED.contains(&key.as_str()) && !key.starts_with("x-"))
-    {
+    let mut foreign =
+        build.keys().filter(|key| !PASSED.contains(&key.as_str()) && !key.starts_with("x-"));
+    if let Some(key) = foreign.next() {
         let help =
             "take it out, or build the image yourself: docker build, jaco image push, `image:`";
         let message = format!("service {name}: `build.{key}` is not forwarded by --build");
