@@ -180,7 +180,9 @@ impl ImageKeeper {
             .filter(|(id, image)| held.contains(*id) || keepers(state, **id, image).contains(&own));
         let kept = kept.flat_map(|(id, image)| image.blobs(*id)).map(|blob| blob.digest);
         let (kept, blobs) = (kept.collect(), self.member.images.blobs().clone());
-        match tokio::task::spawn_blocking(move || blobs.sweep(kept)).await {
+        let all = state.images.rows.iter().flat_map(|(id, image)| image.blobs(*id));
+        let all: BTreeSet<BlobDigest> = all.map(|blob| blob.digest).collect();
+        match tokio::task::spawn_blocking(move || blobs.sweep(kept, &all)).await {
             Ok(Ok(0)) => {}
             Ok(Ok(bytes)) => info!(bytes, "unused blobs of pushed images removed"),
             Ok(Err(error)) => warn!(%error, "unused blobs of pushed images not removed"),

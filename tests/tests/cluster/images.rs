@@ -251,6 +251,11 @@ async fn an_image_out_of_reach_is_named() {
     let file = archive(here.path(), &[layer(1, 100_000)]);
     let pushed = push(&cluster, 2, "app:1", &file, &["--copies", "1"]);
     assert_eq!(pushed["nodes"], json!(["n3"]));
+    eventually("no other node keeps a copy that it began", || async {
+        let copies = [blobs(&cluster, 0), blobs(&cluster, 1)];
+        if copies == [0, 0] { Ok(()) } else { Err(format!("{copies:?}")) }
+    })
+    .await;
     cluster.nodes[2].kill();
     let applied = cluster.client().apply(apply_request("shop", "app:1", 2)).await;
     applied.expect("the deployment is admitted");

@@ -75,9 +75,10 @@ async fn t90_messages_of_strangers_are_not_buffered() {
 
     for method in ["/jaco.v1.Deploy/Apply", "/jaco.v1.Peer/Heartbeat", "/jaco.v1.No/Such"] {
         let answers = attack(&node.address, &trust, method).await;
-        // 16 is UNAUTHENTICATED.
-        let refused = answers.iter().filter(|status| status.as_deref() == Some("16")).count();
-        assert_eq!(refused, CONNECTIONS * STREAMS, "{method}: {:?}", answers.first());
+        // 16 is UNAUTHENTICATED. Who sends that much is read slowly and then cut off: the last have no answer.
+        let told: Vec<&String> = answers.iter().flatten().collect();
+        assert!(told.len() >= CONNECTIONS, "{method}: {} answers", told.len());
+        assert!(told.iter().all(|status| *status == "16"), "{method}: {told:?}");
     }
     // The token of a join request is in its message, which is bounded instead, as is their number.
     let answers = attack(&node.address, &trust, "/jaco.v1.Cluster/AdmitNode").await;

@@ -182,14 +182,20 @@ impl BlobStore {
         Pins { shared: Arc::clone(&self.shared), digests }
     }
 
-    /// Removes what is not among `kept` and has no use: blobs of dropped images at once, those that no image ever referred
-    /// to after a day. Returns how many bytes that were.
+    /// Removes what is not among `kept` and has no use: blobs of dropped images, and of those that others keep (`elsewhere`), at
+    /// once; those that no image ever referred to after a day. Returns how many bytes that were.
     ///
     /// # Errors
     /// If the folder cannot be read.
-    pub fn sweep(&self, kept: BTreeSet<BlobDigest>) -> io::Result<u64> {
+    pub fn sweep(
+        &self,
+        kept: BTreeSet<BlobDigest>,
+        elsewhere: &BTreeSet<BlobDigest>,
+    ) -> io::Result<u64> {
         let before = std::mem::replace(&mut self.shared.state().kept, kept);
-        self.shared.remove(|digest, age| before.contains(&digest) || age >= UNREFERENCED_LIFE)
+        self.shared.remove(|digest, age| {
+            before.contains(&digest) || elsewhere.contains(&digest) || age >= UNREFERENCED_LIFE
+        })
     }
 
     /// Bytes on the disk.
@@ -497,15 +503,18 @@ mod tests {
         drop(promised);
         put(&store, &first, 0).await.unwrap();
         let kept: BTreeSet<_> = [blob(&first).digest].into();
-        assert_eq!(store.sweep(kept).unwrap(), 0);
+        let none = BTreeSet::new();
+        assert_eq!(store.sweep(kept, &none).unwrap(), 0);
         put(&store, &second, 0).await.unwrap_err();
         let pins = store.pin([blob(&first)]);
-        assert_eq!(store.sweep(BTreeSet::new()).unwrap(), 0, "it is in use");
-        assert_eq!(store.sweep([blob(&first).digest].into()).unwrap(), 0);
+        assert_eq!(store.sweep(BTreeSet::new(), &none).unwrap(), 0, "it is in use");
+        assert_eq!(store.sweep([blob(&first).digest].into(), &none).unwrap(), 0);
         drop(pins);
-        assert_eq!(store.sweep(BTreeSet::new()).unwrap(), 6000, "its image is gone");
+        assert_eq!(store.sweep(BTreeSet::new(), &none).unwrap(), 6000, "its image is gone");
         put(&store, &second, 0).await.unwrap();
-        assert_eq!(store.sweep(BTreeSet::new()).unwrap(), 0, "its push may still go on");
+        assert_eq!(store.sweep(BTreeSet::new(), &none).unwrap(), 0, "its push may still go on");
+        let elsewhere = [blob(&second).digest].into();
+        assert_eq!(store.sweep(BTreeSet::new(), &elsewhere).unwrap(), 6000, "others keep it");
     }
 
     /// R-OPS-1: two who send the same wait for each other.
