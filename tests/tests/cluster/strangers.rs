@@ -13,6 +13,8 @@ const CONNECTIONS: usize = 4;
 const STREAMS: usize = 200;
 /// What each stream tries to have buffered: a message of 8 MiB is announced, and never ended.
 const SENT_BYTES: usize = 2 << 20;
+/// What announces a message.
+const BEGUN_BYTES: usize = 5;
 
 /// Bytes of memory that a daemon has.
 pub(crate) fn resident(node: &Node) -> usize {
@@ -22,9 +24,13 @@ pub(crate) fn resident(node: &Node) -> usize {
     kib << 10
 }
 
-/// Calls a method on one stream and sends as much of a message as is taken. Returns the `grpc-status` of
+/// Calls a method on one stream and sends so much of a message, or as much as is taken. Returns the `grpc-status` of
 /// the answer, if there is one.
-async fn flood(sender: h2::client::SendRequest<Bytes>, method: &str) -> Option<String> {
+async fn flood(
+    sender: h2::client::SendRequest<Bytes>,
+    method: &str,
+    sent: usize,
+) -> Option<String> {
     let mut sender = sender.ready().await.ok()?;
     let request = Request::builder()
         .method(Method::POST)
@@ -34,9 +40,9 @@ async fn flood(sender: h2::client::SendRequest<Bytes>, method: &str) -> Option<S
         .body(())
         .expect("a valid request");
     let (answer, mut body) = sender.send_request(request, false).ok()?;
-    let mut message = vec![0_u8; SENT_BYTES];
+    let mut message = vec![0_u8; sent];
     message[1..5].copy_from_slice(&(8_u32 << 20).to_be_bytes());
-    body.reserve_capacity(SENT_BYTES);
+    body.reserve_capacity(sent);
     // An error says that the stream was ended by the other side.
     drop(body.send_data(message.into(), false));
     let answer = timeout(Duration::from_secs(20), answer).await.ok()?.ok()?;
@@ -45,7 +51,12 @@ async fn flood(sender: h2::client::SendRequest<Bytes>, method: &str) -> Option<S
 }
 
 /// Opens connections without a credential and floods a method on all their streams. Returns the answers.
-async fn attack(address: &str, trust: &TrustBundle, method: &'static str) -> Vec<Option<String>> {
+async fn attack(
+    address: &str,
+    trust: &TrustBundle,
+    method: &'static str,
+    sent: usize,
+) -> Vec<Option<String>> {
     let mut streams = JoinSet::new();
     let mut connections = JoinSet::new();
     for _ in 0..CONNECTIONS {
@@ -54,7 +65,7 @@ async fn attack(address: &str, trust: &TrustBundle, method: &'static str) -> Vec
         let (sender, connection) = h2::client::handshake(stream).await.expect("http/2 is spoken");
         connections.spawn(async move { drop(connection.await) });
         for _ in 0..STREAMS {
-            streams.spawn(flood(sender.clone(), method));
+            streams.spawn(flood(sender.clone(), method, sent));
         }
     }
     streams.join_all().await
@@ -74,14 +85,18 @@ async fn t90_messages_of_strangers_are_not_buffered() {
     let rest = resident(node);
 
     for method in ["/jaco.v1.Deploy/Apply", "/jaco.v1.Peer/Heartbeat", "/jaco.v1.No/Such"] {
-        let answers = attack(&node.address, &trust, method).await;
-        // 16 is UNAUTHENTICATED. Who sends that much is read slowly and then cut off: the last have no answer.
+        // 16 is UNAUTHENTICATED.
+        let answers = attack(&node.address, &trust, method, BEGUN_BYTES).await;
+        let refused = answers.iter().filter(|status| status.as_deref() == Some("16")).count();
+        assert_eq!(refused, CONNECTIONS * STREAMS, "{method}: {:?}", answers.first());
+        let answers = attack(&node.address, &trust, method, SENT_BYTES).await;
+        // Who sends that much is read slowly and then cut off: the last have no answer.
         let told: Vec<&String> = answers.iter().flatten().collect();
         assert!(told.len() >= CONNECTIONS, "{method}: {} answers", told.len());
         assert!(told.iter().all(|status| *status == "16"), "{method}: {told:?}");
     }
     // The token of a join request is in its message, which is bounded instead, as is their number.
-    let answers = attack(&node.address, &trust, "/jaco.v1.Cluster/AdmitNode").await;
+    let answers = attack(&node.address, &trust, "/jaco.v1.Cluster/AdmitNode", SENT_BYTES).await;
     assert!(answers.iter().all(|status| status.as_deref() != Some("0")), "nobody is let in");
 
     let grown = resident(node).saturating_sub(rest);
