@@ -23,7 +23,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// How often it is looked anew, whatever changes: blobs of broken pushes get old.
 const LOOK: Duration = Duration::from_secs(60);
 
-/// Pause before another attempt at an image.
+/// The first pause before another attempt at an image. It doubles with each, up to `LOOK`: who holds the image may be down for
+/// long.
 const RETRY: Duration = Duration::from_secs(3);
 
 /// The loop of one node.
@@ -32,9 +33,24 @@ pub(crate) struct ImageKeeper {
     fetches: JoinSet<(BlobDigest, Result<(), String>)>,
     /// The images that are being fetched.
     fetching: BTreeSet<BlobDigest>,
-    /// When an image that could not be fetched is tried again.
-    retry_at: BTreeMap<BlobDigest, Instant>,
+    /// When images that could not be fetched are tried again.
+    retries: BTreeMap<BlobDigest, Retry>,
     seen: Option<Seen>,
+}
+
+/// What becomes of an image that could not be fetched.
+#[derive(Debug, Clone, Copy)]
+struct Retry {
+    at: Instant,
+    pause: Duration,
+}
+
+impl Retry {
+    /// After one more failure.
+    fn after(former: Option<Self>, now: Instant) -> Self {
+        let pause = former.map_or(RETRY, |former| LOOK.min(former.pause * 2));
+        Self { at: now + pause, pause }
+    }
 }
 
 /// What was looked at last.
@@ -50,7 +66,7 @@ impl ImageKeeper {
             member,
             fetches: JoinSet::new(),
             fetching: BTreeSet::new(),
-            retry_at: BTreeMap::new(),
+            retries: BTreeMap::new(),
             seen: None,
         }
     }
@@ -61,9 +77,9 @@ impl ImageKeeper {
         loop {
             self.look().await;
             sleep(PAUSE).await;
-            let retry = self.retry_at.values().min().copied();
+            let next = self.next_retry();
             let next =
-                retry.map_or(LOOK, |at| LOOK.min(at.saturating_duration_since(Instant::now())));
+                next.map_or(LOOK, |at| LOOK.min(at.saturating_duration_since(Instant::now())));
             tokio::select! {
                 changed = index.changed() => if changed.is_err() { return },
                 Some(fetched) = self.fetches.join_next() => {
@@ -76,17 +92,25 @@ impl ImageKeeper {
         }
     }
 
+    /// When the next image is due to be tried again.
+    fn next_retry(&self) -> Option<Instant> {
+        let waiting = self.retries.iter().filter(|(id, _)| !self.fetching.contains(id));
+        waiting.map(|(_, retry)| retry.at).min()
+    }
+
     fn fetched(&mut self, id: BlobDigest, result: Result<(), String>) {
         self.fetching.remove(&id);
-        self.seen = None;
         match result {
             Ok(()) => {
+                self.seen = None;
                 info!(image = %id, "copy of a pushed image fetched");
-                self.retry_at.remove(&id);
+                self.retries.remove(&id);
             }
             Err(error) => {
-                warn!(image = %id, error, "copy of a pushed image not fetched, will retry");
-                self.retry_at.insert(id, Instant::now() + RETRY);
+                let retry = Retry::after(self.retries.get(&id).copied(), Instant::now());
+                let pause = retry.pause.as_secs();
+                warn!(image = %id, error, "copy of a pushed image not fetched, will retry in {pause} s");
+                self.retries.insert(id, retry);
             }
         }
     }
@@ -97,19 +121,24 @@ impl ImageKeeper {
             return;
         }
         let now = Instant::now();
-        let is_due = self.retry_at.values().any(|at| *at <= now);
         let state = self.member.store.snapshot();
-        let is_seen = self.seen.as_ref().is_some_and(|seen| {
+        let is_same = self.seen.as_ref().map(|seen| {
             seen.images.rows.is_same(&state.images.rows)
                 && seen.images.held.is_same(&state.images.held)
                 && seen.nodes.is_same(&state.nodes)
-                && now.duration_since(seen.at) < LOOK
         });
-        if is_seen && !is_due {
+        if is_same == Some(false) {
+            // Another node may have what could not be fetched, or be back.
+            self.retries.values_mut().for_each(|retry| retry.at = now);
+        }
+        let is_recent = self.seen.as_ref().is_some_and(|seen| now.duration_since(seen.at) < LOOK);
+        let is_due = self.next_retry().is_some_and(|at| at <= now);
+        if is_same == Some(true) && is_recent && !is_due {
             return;
         }
-        self.retry_at.retain(|_, at| *at > now);
-        self.fetch_wanted(&state);
+        self.fetch_wanted(&state, now);
+        // What is due and was not begun is not wanted any more.
+        self.retries.retain(|id, retry| retry.at > now || self.fetching.contains(id));
         let held = self.held(&state);
         let reported = state.images.held.get(&self.member.id);
         let is_reported = reported.map_or(held.is_empty(), |reported| *reported == held);
@@ -122,11 +151,15 @@ impl ImageKeeper {
         self.seen = Some(Seen { images: state.images, nodes: state.nodes, at: now });
     }
 
-    fn fetch_wanted(&mut self, state: &ClusterState) {
+    fn fetch_wanted(&mut self, state: &ClusterState, now: Instant) {
         let own = self.member.id;
         for (id, image) in state.images.rows.iter() {
-            let is_busy = self.fetching.contains(id) || self.retry_at.contains_key(id);
-            if is_busy || self.has(*id, image) || !keepers(state, *id, image).contains(&own) {
+            let waits = self.retries.get(id).is_some_and(|retry| retry.at > now);
+            if waits
+                || self.fetching.contains(id)
+                || self.has(*id, image)
+                || !keepers(state, *id, image).contains(&own)
+            {
                 continue;
             }
             let (images, id) = (self.member.images.clone(), *id);
@@ -188,5 +221,26 @@ impl ImageKeeper {
             Ok(Err(error)) => warn!(%error, "unused blobs of pushed images not removed"),
             Err(error) => std::panic::resume_unwind(error.into_panic()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// R-OPS-1: an image that nobody gives costs an attempt a minute in the end, not one every few seconds.
+    #[test]
+    fn pauses_between_attempts_grow_up_to_a_minute() {
+        let now = Instant::now();
+        let mut retry = None;
+        let pauses: Vec<u64> = (0..7)
+            .map(|_| {
+                let next = Retry::after(retry, now);
+                retry = Some(next);
+                assert_eq!(next.at, now + next.pause);
+                next.pause.as_secs()
+            })
+            .collect();
+        assert_eq!(pauses, [3, 6, 12, 24, 48, 60, 60]);
     }
 }

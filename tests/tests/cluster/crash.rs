@@ -26,6 +26,9 @@ const DELAY_BEFORE_KILL: Duration = Duration::from_millis(8);
 const SNAPSHOT_ENTRIES: usize = 100;
 /// What a node misses at the end: more than the others keep behind their snapshots.
 const WRITES_WHILE_AWAY: usize = 4 * SNAPSHOT_ENTRIES;
+/// Longer than a leader waits between attempts at a member that is down (1 s): it keeps the entries that it is about to send
+/// until that attempt has failed.
+const ATTEMPT_FAILED: Duration = Duration::from_secs(3);
 /// A restart and an election take about a second; this many times that is a cluster that hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Longer than a refused connection may wait to be audited: one is written every 5 s.
@@ -115,14 +118,17 @@ fn kill_and_restart(cluster: &mut Cluster, victims: &[usize], round: usize) -> u
 const SNAPSHOT_TAKEN: &str = "snapshot created";
 const SNAPSHOT_INSTALLED: &str = "snapshot installed";
 
-/// Keeps a node away for longer than the others' logs reach back, and waits until it has been sent a
-/// snapshot.
+/// Keeps a node away for longer than the others' logs reach back, also after the leader has given up sending it their entries,
+/// and waits until it has been sent a snapshot.
 async fn one_misses_much(cluster: &mut Cluster, journal: &Journal) {
     let away = 2;
     cluster.nodes[away].kill();
     let installed = logged(&cluster.nodes[away], SNAPSHOT_INSTALLED);
-    journal.allow(WRITES_WHILE_AWAY);
-    journal.acknowledges(WRITES_WHILE_AWAY, ROUNDS).await;
+    for _ in 0..2 {
+        journal.allow(WRITES_WHILE_AWAY);
+        journal.acknowledges(WRITES_WHILE_AWAY, ROUNDS).await;
+        tokio::time::sleep(ATTEMPT_FAILED).await;
+    }
     cluster.nodes[away].start();
     let node = &cluster.nodes[away];
     eventually_within(PATIENCE, "a node that missed much is sent a snapshot", || async {

@@ -16,7 +16,8 @@ fn repository(test: &str) -> String {
     format!("jaco-push-{}/{test}", std::process::id())
 }
 
-/// A context of the tests' image with a file on top.
+/// A context of the tests' image with a file on top. Images with the same content are one to the engine, so whoever removes one
+/// removes it for all: each test needs contents of its own.
 fn context(content: &str) -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let dockerfile = format!("FROM {IMAGE}\nCOPY top /top\n");
@@ -63,7 +64,7 @@ async fn a_pushed_image_runs_though_no_engine_has_it() {
     let repository = repository("app");
     let (first, second) = (format!("{repository}:1"), format!("{repository}:2"));
     let archive = here.path().join("image.tar");
-    build(&first, "one");
+    build(&first, "pushed, one");
     docker(&["save", "--output", text(&archive), &first]);
     docker(&["rmi", &first]);
     let push = ["image", "push", &first, "--file", text(&archive), "-o", "json"];
@@ -76,7 +77,7 @@ async fn a_pushed_image_runs_though_no_engine_has_it() {
     let local = format!("{repository}:jaco-{id}");
     assert_eq!(images(&cluster, "shop").await, vec![local; 3]);
 
-    build(&second, "two");
+    build(&second, "pushed, two");
     let push = ["image", "push", &second, "-o", "json"];
     let pushed = json(&cluster.cli(2, &push));
     assert_eq!(pushed["sent_layers"], 1, "{pushed}");
@@ -95,7 +96,7 @@ async fn a_pushed_image_runs_though_no_engine_has_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_compose_file_that_builds_runs() {
     let cluster = Cluster::start(2, Engine::Docker).await;
-    let folder = context("one");
+    let folder = context("built, one");
     let compose =
         "services:\n  web:\n    build: .\n    command: [serve]\n    deploy: {replicas: 2}\n";
     fs::write(folder.path().join("compose.yaml"), compose).expect("it can be written");
@@ -110,6 +111,7 @@ async fn a_compose_file_that_builds_runs() {
         assert!(out.status.success(), "{said}");
     };
     run();
+    cluster.converged(0, &name).await;
     let before = images(&cluster, &name).await;
     let repository = format!("{name}/web");
     assert!(before.len() == 2 && before[0] == before[1], "{before:?}");
@@ -118,10 +120,13 @@ async fn a_compose_file_that_builds_runs() {
     let history = json(&cluster.cli(0, &["history", &name, "-o", "json"]));
     let revisions = history["revisions"].as_array().map(Vec::len);
     assert_eq!(revisions, Some(1), "nothing has changed: {history}");
-    fs::write(folder.path().join("top"), "two").expect("it can be written");
+    fs::write(folder.path().join("top"), "built, two").expect("it can be written");
     run();
+    cluster.converged(0, &name).await;
     let after = images(&cluster, &name).await;
     assert!(after.len() == 2 && after[0] != before[0], "{after:?}");
     drop(cluster);
     remove(&repository);
+    // As compose names it: no prune of images without a name takes it before it is pushed.
+    docker(&["rmi", "--force", &format!("{name}-web:latest")]);
 }

@@ -49,8 +49,16 @@ impl Wire for BTreeSet<BlobDigest> {
 }
 
 pub(super) fn from_image(id: BlobDigest, image: &PushedImage) -> wire::PushedImage {
-    let PushedImage { config_bytes, layers, copies, keep_unused, pushed_at, by, unused_since } =
-        image;
+    let PushedImage {
+        config_bytes,
+        layers,
+        copies,
+        keep_unused,
+        pushed_at,
+        by,
+        unused_since,
+        taken_by,
+    } = image;
     wire::PushedImage {
         id: id.to_wire(),
         config_bytes: *config_bytes,
@@ -60,6 +68,7 @@ pub(super) fn from_image(id: BlobDigest, image: &PushedImage) -> wire::PushedIma
         pushed_at_ms: pushed_at.0,
         by: Some(by.to_wire()),
         unused_since_ms: unused_since.map(|since| since.0),
+        taken_by: taken_by.map(|node| node.0),
     }
 }
 
@@ -72,6 +81,7 @@ pub(super) fn to_image(message: wire::PushedImage) -> Result<(BlobDigest, Pushed
         pushed_at: Timestamp(message.pushed_at_ms),
         by: required("author", message.by)?,
         unused_since: message.unused_since_ms.map(Timestamp),
+        taken_by: message.taken_by.map(NodeId),
     };
     Ok((Wire::from_wire(message.id)?, image))
 }

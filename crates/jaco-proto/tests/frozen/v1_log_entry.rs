@@ -887,7 +887,16 @@ pub(crate) const SCHEDULES: &[(&str, &str)] = &[
 ];
 
 /// Commands of pushed images with the other values of their enums.
-pub(crate) const IMAGES: &[(&str, &str)] = &[(
-    "image_remove_in_use",
-    "080110fbd095ffbc311a03c202002203722d312a11e23c0e0a0a7465616d2f6170703a311014",
-)];
+pub(crate) const IMAGES: &[(&str, &str)] = &[
+    (
+        "image_remove_in_use",
+        "080110fbd095ffbc311a03c202002203722d312a11e23c0e0a0a7465616d2f6170703a311014",
+    ),
+    (
+        "image_push_taken_by",
+        "080110fbd095ffbc311a03c202002203722d312a8001d23c7d0a2031313131313131313131313131\
+         3131313131313131313131313131313131313110dc0b1a250a203232323232323232323232323232\
+         3232323232323232323232323232323232321080201a250a20333333333333333333333333333333\
+         33333333333333333333333333333333331080202002288088b2a0023007",
+    ),
+];

@@ -29,7 +29,7 @@ pub(in crate::apply) fn push(
         return Outcome::Rejected(rejection);
     }
     settle(state, entry.at, audit);
-    let ImagePush { id, config_bytes, layers, copies, keep_unused } = command;
+    let ImagePush { id, config_bytes, layers, copies, keep_unused, taken_by } = command;
     let known = state.images.rows.get(id);
     if known.is_none() && state.images.rows.len() >= IMAGES_MAX {
         let message = format!(
@@ -49,6 +49,7 @@ pub(in crate::apply) fn push(
         pushed_at: entry.at,
         by: entry.by.clone(),
         unused_since,
+        taken_by: *taken_by,
     };
     state.images.rows.insert(*id, row);
     settle(state, entry.at, audit);
@@ -56,7 +57,7 @@ pub(in crate::apply) fn push(
 }
 
 fn check(command: &ImagePush) -> Result<(), Rejection> {
-    let ImagePush { id: _, config_bytes, layers, copies, keep_unused } = command;
+    let ImagePush { id: _, config_bytes, layers, copies, keep_unused, taken_by: _ } = command;
     if layers.len() > LAYERS_MAX || *config_bytes > CONFIG_BYTES_MAX {
         let message = format!(
             "an image has at most {LAYERS_MAX} layers and a configuration of {CONFIG_BYTES_MAX} bytes"

@@ -26,13 +26,15 @@ pub struct ImagePush {
     pub copies: u32,
     /// How long it is kept while no revision runs it.
     pub keep_unused: Millis,
+    /// The node that took its blobs from the user.
+    pub taken_by: Option<NodeId>,
 }
 
 impl ImagePush {
     /// Creates the command.
     #[must_use]
     pub fn new(id: BlobDigest, config_bytes: u64, layers: Arc<[ImageBlob]>) -> Self {
-        Self { id, config_bytes, layers, copies: COPIES, keep_unused: KEEP_UNUSED }
+        Self { id, config_bytes, layers, copies: COPIES, keep_unused: KEEP_UNUSED, taken_by: None }
     }
 
     /// It is kept on so many nodes.
@@ -45,6 +47,12 @@ impl ImagePush {
     #[must_use]
     pub fn keep_unused(self, keep_unused: Millis) -> Self {
         Self { keep_unused, ..self }
+    }
+
+    /// This node took its blobs from the user.
+    #[must_use]
+    pub fn taken_by(self, node: Option<NodeId>) -> Self {
+        Self { taken_by: node, ..self }
     }
 }
 

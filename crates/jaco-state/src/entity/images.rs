@@ -51,6 +51,8 @@ pub struct PushedImage {
     pub by: Identity,
     /// Since when no kept revision has run it, or since when it is there; absent while one does.
     pub unused_since: Option<Timestamp>,
+    /// The node that took its blobs from the user, which is the first to keep a copy.
+    pub taken_by: Option<NodeId>,
 }
 
 impl PushedImage {

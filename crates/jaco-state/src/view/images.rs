@@ -95,14 +95,15 @@ pub fn copies_of(state: &ClusterState, row: &PushedImage) -> usize {
     (row.copies as usize).min(working.max(1))
 }
 
-/// The nodes that are to keep a copy. Who has one goes first, so that nothing is copied because a node came back; the others
-/// follow in an order of their own for each image, which spreads images over the nodes.
+/// The nodes that are to keep a copy. Who has one goes first, so that nothing is copied because a node came back; then the node
+/// that took the push, which has the blobs though it has not said so yet. The others follow in an order of their own for each
+/// image, which spreads images over the nodes.
 #[must_use]
 pub fn keepers(state: &ClusterState, id: BlobDigest, row: &PushedImage) -> Vec<NodeId> {
     let holding: BTreeSet<NodeId> = holders(state, id).collect();
     let working = state.nodes.values().filter(|node| may_hold(node)).map(|node| node.id);
-    let mut order: Vec<_> =
-        working.map(|node| (!holding.contains(&node), weight(id, node), node)).collect();
+    let rank = |node: NodeId| (!holding.contains(&node), row.taken_by != Some(node));
+    let mut order: Vec<_> = working.map(|node| (rank(node), weight(id, node), node)).collect();
     order.sort_unstable();
     let first = order.into_iter().take(copies_of(state, row));
     first.map(|(_, _, node)| node).collect()

@@ -103,6 +103,31 @@ fn copies_stay_where_they_are() {
     assert_eq!(violations(&history.state), vec![]);
 }
 
+/// R-OPS-1: the node that took a push keeps the first copy, also before it has said that it holds the image: otherwise others
+/// would copy what is to be on one node only.
+#[test]
+fn who_took_a_push_keeps_it() {
+    let mut history = History::founded();
+    let nodes = [NodeId::FIRST, history.join("n2"), history.join("n3")];
+    let ready = nodes.map(|node| Change::NodeStatusSet {
+        node,
+        status: NodeStatus::Ready,
+        reason: String::new(),
+    });
+    history.batch(ready.to_vec());
+    for number in 0..9 {
+        for taken_by in nodes {
+            history.apply(push(number).copies(1).taken_by(Some(taken_by)).into());
+            let row = history.state.images.rows.get(&id(number)).unwrap();
+            assert_eq!(keepers(&history.state, id(number), row), [taken_by]);
+        }
+    }
+    history.apply(NodeSetAvailability::new(nodes[2], Availability::Draining).into());
+    let row = history.state.images.rows.get(&id(8)).unwrap();
+    assert_eq!(keepers(&history.state, id(8), row).len(), 1);
+    assert_ne!(keepers(&history.state, id(8), row), [nodes[2]], "it is being drained");
+}
+
 /// R-OPS-1, R-ROLL-5: a revision is pinned to what the name leads to when it is applied; a later push changes nothing of it.
 #[test]
 fn a_revision_is_pinned_when_it_is_applied() {

@@ -55,7 +55,11 @@ async fn image(
 ) -> Result<String, CliError> {
     session.ui.note(&format!("building {}", service.name));
     let wanted = service.build.clone();
-    let id = on_thread(move || build(&wanted)).await??;
+    let local = match &service.image {
+        Some(image) => image.clone(),
+        None => local_name(deployment, &service.name)?,
+    };
+    let id = on_thread(move || build(&wanted, &local)).await??;
     let name = match &service.image {
         Some(image) => image.clone(),
         None => own_name(deployment, &service.name, &id)?,
@@ -71,10 +75,19 @@ async fn image(
     })
 }
 
+/// The name that an image without one has in the engine: as `docker compose build` calls it.
+fn local_name(deployment: &str, service: &str) -> Result<ImageTag, CliError> {
+    named(service, &format!("{deployment}-{service}:latest").to_lowercase())
+}
+
+/// The name that an image without one has in the cluster.
 fn own_name(deployment: &str, service: &str, id: &str) -> Result<ImageTag, CliError> {
     let hex: String = id.strip_prefix("sha256:").unwrap_or(id).chars().take(TAG_DIGITS).collect();
-    let name = format!("{}/{}:{hex}", deployment.to_lowercase(), service.to_lowercase());
-    ImageTag::parse(&name).map_err(|_| {
+    named(service, &format!("{deployment}/{service}:{hex}").to_lowercase())
+}
+
+fn named(service: &str, name: &str) -> Result<ImageTag, CliError> {
+    ImageTag::parse(name).map_err(|_| {
         let message = format!("{name} is no name of an image, so service {service} needs one");
         CliError::usage(message, "set `image:` beside `build:`")
     })
@@ -194,6 +207,7 @@ mod tests {
         let id = format!("sha256:{}", "0a".repeat(32));
         let name = own_name("shop", "web", &id).unwrap();
         assert_eq!(name.as_str(), "shop/web:0a0a0a0a0a0a0a0a");
+        assert_eq!(local_name("Shop", "web").unwrap().as_str(), "shop-web:latest");
         let error = own_name("shop", "web__.x", &id).unwrap_err();
         assert!(error.to_string().contains("needs one"), "{error}");
     }

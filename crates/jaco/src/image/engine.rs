@@ -5,6 +5,8 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use jaco_types::ImageTag;
+
 use crate::error::CliError;
 
 /// The program, and the variable that names another one.
@@ -57,16 +59,17 @@ pub(crate) struct Build {
     pub(crate) pull: bool,
 }
 
-/// Builds an image. What the engine says goes to stderr. Returns the id of the image.
+/// Builds an image under this name, without which it would be anybody's to prune before it is read. What the engine says goes
+/// to stderr. Returns the id of the image.
 ///
 /// # Errors
 /// If the engine does not build it.
-pub(crate) fn build(build: &Build) -> Result<String, CliError> {
+pub(crate) fn build(build: &Build, name: &ImageTag) -> Result<String, CliError> {
     let local = |error| CliError::local("cannot make a temporary file for the build", error);
     let folder = tempfile::tempdir().map_err(local)?;
     let id = folder.path().join("id");
     let mut command = program();
-    command.arg("build").arg("--iidfile").arg(&id);
+    command.arg("build").arg("--iidfile").arg(&id).arg("--tag").arg(name.as_str());
     let dockerfile = build.dockerfile.as_ref().map(|name| match build.context.contains("://") {
         true => name.clone(),
         // As compose has it: relative to the context.

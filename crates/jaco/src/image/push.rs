@@ -74,7 +74,7 @@ pub(crate) async fn push(session: &mut Session, push: &Push) -> Result<Pushed, C
     let file = open(session, push).await?;
     let (file, image) = read(file, push.name.clone()).await?;
     let sent = send(session, &client, file, &image).await?;
-    record(&client, push, &image).await?;
+    record(&client, push, &image, &sent.to).await?;
     let held = wait_for_copies(session, &client, image.config.digest).await?;
     let name = tag(&client, push, &image.config.digest.0).await?;
     Ok(Pushed { name, image: held, sent_layers: sent.layers, sent_bytes: sent.bytes })
@@ -156,6 +156,8 @@ async fn read(file: File, name: ImageTag) -> Result<(File, Image), CliError> {
 
 #[derive(Debug, Default)]
 struct Sent {
+    /// The node that took it.
+    to: String,
     layers: usize,
     bytes: u64,
 }
@@ -196,6 +198,7 @@ async fn upload(
     let start = v1::UploadStart { blobs: blobs.iter().map(info).collect() };
     let (mut upload, missing) = client.upload(start).await?;
     let Some(inputs) = upload.take_inputs() else { return Ok(()) };
+    all.to.clone_from(&missing.node);
     let mut wanted = Vec::new();
     for one in &missing.blobs {
         let digest = one.blob.as_ref().and_then(|blob| <[u8; 32]>::try_from(&*blob.digest).ok());
@@ -275,13 +278,19 @@ fn send_all(
     Ok(())
 }
 
-async fn record(client: &Client, push: &Push, image: &Image) -> Result<(), CliError> {
+async fn record(
+    client: &Client,
+    push: &Push,
+    image: &Image,
+    taken_by: &str,
+) -> Result<(), CliError> {
     let request = v1::RecordImageRequest {
         config: Some(info(&image.config)),
         layers: image.layers.iter().map(info).collect(),
         copies: push.copies,
         keep_unused_ms: push.keep_unused_ms,
         request_id: fresh_request_id(),
+        taken_by: taken_by.to_owned(),
     };
     client.record_image(request).await?;
     Ok(())

@@ -33,13 +33,14 @@ impl Wire for ImagePush {
     type Message = wire::ImagePush;
 
     fn to_wire(&self) -> wire::ImagePush {
-        let Self { id, config_bytes, layers, copies, keep_unused } = self;
+        let Self { id, config_bytes, layers, copies, keep_unused, taken_by } = self;
         wire::ImagePush {
             id: id.to_wire(),
             config_bytes: *config_bytes,
             layers: to_list(layers),
             copies: *copies,
             keep_unused_ms: keep_unused.0,
+            taken_by: taken_by.map(|node| node.0),
         }
     }
 
@@ -50,6 +51,7 @@ impl Wire for ImagePush {
             layers: list(message.layers)?.into(),
             copies: message.copies,
             keep_unused: Millis(message.keep_unused_ms),
+            taken_by: message.taken_by.map(NodeId),
         })
     }
 }

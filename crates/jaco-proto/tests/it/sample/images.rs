@@ -16,15 +16,21 @@ pub(crate) fn image_commands() -> Vec<Command> {
     ]
 }
 
-/// Commands of images with the other values of their enums.
+/// Commands of images with other values, and with all that is optional.
 pub(crate) fn commands_of_images() -> Vec<Command> {
-    vec![ImageRemove::new(image_name(), InUse::Remove).into()]
+    vec![
+        ImageRemove::new(image_name(), InUse::Remove).into(),
+        ImagePush::new(image_id(), 1500, layers()).taken_by(Some(NodeId(7))).into(),
+    ]
 }
 
 /// A state with pushed images, and nothing else.
 pub(crate) fn state_of_images() -> ClusterState {
     let mut state = ClusterState { index: StateIndex(42), ..ClusterState::default() };
-    for (number, unused_since) in [(0x31, Some(Timestamp(1_700_000_000_456))), (0x41, None)] {
+    let unused = Some(Timestamp(1_700_000_000_456));
+    for (number, unused_since, taken_by) in
+        [(0x31, unused, None), (0x41, None, None), (0x51, None, Some(NodeId(7)))]
+    {
         let image = PushedImage {
             config_bytes: 1500,
             layers: layers(),
@@ -33,6 +39,7 @@ pub(crate) fn state_of_images() -> ClusterState {
             pushed_at: Timestamp(1_700_000_000_456),
             by: Identity::Local { uid: 1000 },
             unused_since,
+            taken_by,
         };
         state.images.rows.insert(BlobDigest([number; 32]), image);
     }

@@ -23,11 +23,11 @@ fn layers() -> impl Strategy<Value = Arc<[ImageBlob]>> {
 pub(crate) fn image_command() -> impl Strategy<Value = Command> {
     let in_use = select(vec![InUse::Refuse, InUse::Remove]);
     prop_oneof![
-        (blob_digest(), any::<u64>(), layers(), any::<u32>(), millis()).prop_map(
-            |(id, config, layers, copies, keep)| {
-                ImagePush::new(id, config, layers).copies(copies).keep_unused(keep).into()
-            }
-        ),
+        (blob_digest(), any::<u64>(), layers(), any::<u32>(), millis(), option::of(node_id()))
+            .prop_map(|(id, config, layers, copies, keep, node)| {
+                let push = ImagePush::new(id, config, layers).copies(copies);
+                push.keep_unused(keep).taken_by(node).into()
+            }),
         (image_tag(), blob_digest()).prop_map(|(name, id)| ImageTagSet::new(name, id).into()),
         (image_tag(), in_use).prop_map(|(name, in_use)| ImageRemove::new(name, in_use).into()),
         (node_id(), btree_set(blob_digest(), 0..3))
@@ -44,16 +44,20 @@ pub(crate) fn images() -> impl Strategy<Value = Images> {
         moment(),
         identity(),
         option::of(moment()),
+        option::of(node_id()),
     );
     let image = image.prop_map(
-        |(config_bytes, layers, copies, keep_unused, pushed_at, by, unused_since)| PushedImage {
-            config_bytes,
-            layers,
-            copies,
-            keep_unused,
-            pushed_at,
-            by,
-            unused_since,
+        |(config_bytes, layers, copies, keep_unused, pushed_at, by, unused_since, taken_by)| {
+            PushedImage {
+                config_bytes,
+                layers,
+                copies,
+                keep_unused,
+                pushed_at,
+                by,
+                unused_since,
+                taken_by,
+            }
         },
     );
     let named = (blob_digest(), moment(), identity()).prop_map(|(id, tagged_at, by)| NamedImage {

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use jaco_proto::v1;
 use jaco_state::command::{COPIES, ImagePush, ImageRemove, ImageTagSet, InUse, KEEP_UNUSED};
 use jaco_state::images::ImageBlob;
-use jaco_types::{Author, BlobDigest, ErrorCode, ImageTag, Millis, Rejection};
+use jaco_types::{Author, BlobDigest, ErrorCode, Hostname, ImageTag, Millis, Rejection};
 
 use super::list::list;
 use crate::forward::Write;
@@ -28,7 +28,9 @@ impl Write for v1::RecordImageRequest {
         let copies = if self.copies == 0 { COPIES } else { self.copies };
         let keep = if self.keep_unused_ms == 0 { KEEP_UNUSED } else { Millis(self.keep_unused_ms) };
         let command = ImagePush::new(config.digest, config.bytes, layers.into());
-        let command = command.copies(copies).keep_unused(keep);
+        let taken_by = Hostname::new(&self.taken_by).ok();
+        let taken_by = member.store.read(|state| Some(state.node_by_hostname(&taken_by?)?.id));
+        let command = command.copies(copies).keep_unused(keep).taken_by(taken_by);
         member.commit(by, &self.request_id, command.into()).await?;
         let image = member.store.read(|state| list(state, Some(config.digest)));
         Ok(v1::RecordImageResponse { image: image.into_iter().next() })

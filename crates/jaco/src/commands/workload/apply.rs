@@ -41,7 +41,8 @@ pub(crate) struct Args {
     ///
     /// The container engine of this machine builds them, with context, dockerfile, args, labels, network,
     /// no_cache, pull and target of the file. What comes out runs by its id, so a changed image is a changed
-    /// service. It is pushed under the service's `image`, or DEPLOYMENT/SERVICE:ID. Needs role operator.
+    /// service. It is pushed under the service's `image`, or DEPLOYMENT/SERVICE:ID; the engine keeps it under
+    /// that `image`, or DEPLOYMENT-SERVICE, as `docker compose build` does. Needs role operator.
     #[arg(long, conflicts_with = "dry_run")]
     build: bool,
     /// Return as soon as the cluster has accepted the change
