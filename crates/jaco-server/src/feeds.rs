@@ -52,6 +52,18 @@ impl RenderBudget {
     }
 }
 
+/// Gives the turn back after a rest, and at once without one: the clock of the runtime counts milliseconds, so that waiting for
+/// no time at all takes one.
+pub(crate) fn give_back(turn: OwnedMutexGuard<RenderBudget>, rest: Duration) {
+    if rest.is_zero() {
+        return drop(turn);
+    }
+    tokio::spawn(async move {
+        tokio::time::sleep(rest).await;
+        drop(turn);
+    });
+}
+
 /// What is watched; empty names are all.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Subject {
@@ -169,6 +181,20 @@ mod tests {
         let (_late, next) = feeds.join(subject(), |_, _| panic!("it is open")).unwrap();
         assert_eq!(next, 2);
         assert!(feed.joined.notified().now_or_never().is_some(), "one is asked for");
+    }
+
+    /// R-CLI-4: a status that follows another waits for no timer; where there is a rest, it waits for that.
+    #[tokio::test(start_paused = true)]
+    async fn a_turn_without_a_rest_is_free_at_once() {
+        let feeds = Feeds::default();
+        give_back(feeds.turn().await, Duration::ZERO);
+        let next = feeds.turn().now_or_never().expect("it is free");
+        let rest = Duration::from_secs(1);
+        let begun = Instant::now();
+        give_back(next, rest);
+        assert!(feeds.turn().now_or_never().is_none(), "the rest goes on");
+        drop(feeds.turn().await);
+        assert!(begun.elapsed() >= rest);
     }
 
     /// R-FAULT-3, R-CLI-10: commands one after another do not wait for a rest, and renderings that never end take half of the

@@ -15,7 +15,7 @@ use tonic::Status;
 
 use super::overview;
 use crate::answers::{Answer, Reading, Withdrawn};
-use crate::feeds::{Feed, Rendering, Subject};
+use crate::feeds::{Feed, Rendering, Subject, give_back};
 use crate::freshness::Freshness;
 use crate::member::Member;
 use crate::status::to_status;
@@ -129,10 +129,7 @@ async fn render(member: Arc<Member>, subject: Subject, feed: Arc<Feed>) {
         index.borrow_and_update();
         let rendered = overview::render(&member, &request).await;
         let rest = turn.count(started, Instant::now());
-        tokio::spawn(async move {
-            tokio::time::sleep(rest).await;
-            drop(turn);
-        });
+        give_back(turn, rest);
         let (was_current, has_pulls) = (rendered.is_current(), rendered.has_pulls);
         let sight = Some(rendered.sight());
         let is_new = last != sight;
