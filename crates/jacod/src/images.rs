@@ -77,7 +77,8 @@ impl ImageKeeper {
         loop {
             self.look().await;
             sleep(PAUSE).await;
-            let next = self.next_retry();
+            // Without news of the cluster nothing is tried: news wakes this loop.
+            let next = self.next_retry().filter(|_| self.member.has_caught_up());
             let next =
                 next.map_or(LOOK, |at| LOOK.min(at.saturating_duration_since(Instant::now())));
             tokio::select! {
