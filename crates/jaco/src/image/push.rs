@@ -30,6 +30,9 @@ const LOOK: Duration = Duration::from_millis(150);
 /// How long the copies may take, unless `--timeout` says otherwise.
 const COPIES_LIMIT: Duration = Duration::from_secs(10 * 60);
 
+/// How long the node that is asked may take to apply the record of an image, which the leader has applied.
+const APPLIED_LIMIT: Duration = Duration::from_secs(10);
+
 /// Attempts at an upload whose connection breaks. Each goes on where the one before stopped.
 const ATTEMPTS: u32 = 3;
 
@@ -304,12 +307,21 @@ async fn wait_for_copies(
 ) -> Result<v1::PushedImageInfo, CliError> {
     let until = session.deadline().unwrap_or_else(|| Instant::now() + COPIES_LIMIT);
     let mut told = Vec::new();
+    let mut missing_until = Instant::now() + APPLIED_LIMIT;
     loop {
-        let image = listed(client, id).await?.ok_or_else(|| CliError::Refused {
-            code: ErrorCode::ImageNotFound,
-            message: format!("image {id} was removed while it was pushed"),
-            help: Some("push it again".to_owned()),
-        })?;
+        let Some(image) = listed(client, id).await? else {
+            if Instant::now() < missing_until {
+                tokio::time::sleep(LOOK).await;
+                continue;
+            }
+            return Err(CliError::Refused {
+                code: ErrorCode::ImageNotFound,
+                message: format!("image {id} was removed while it was pushed"),
+                help: Some("push it again".to_owned()),
+            });
+        };
+        // Once it was there, it is missing only if it was removed.
+        missing_until = Instant::now();
         if image.awaited.is_empty() && image.nodes.len() >= image.copies_possible as usize {
             draw(session, &[]);
             return Ok(image);
