@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use jaco_proto::v1;
 use jaco_raft::{Contact, ReadError};
+use jaco_store::Store;
 use jaco_types::{ErrorCode, Rejection};
 
 use crate::member::Member;
@@ -13,6 +14,9 @@ use crate::member::Member;
 /// How long after the start reads wait until the node has caught up: an election and the first message of the
 /// leader.
 const RECOVERY_PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long a request waits for this node to reach the index that the client has seen elsewhere.
+const INDEX_PATIENCE: Duration = Duration::from_secs(5);
 
 /// How current the state of a node is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,6 +54,26 @@ impl Member {
                 Err(self.not_caught_up())
             }
         }
+    }
+
+    /// Waits until this node has the state that a client has seen on another node, so that the client reads its own writes.
+    /// Index 0 asks for none.
+    ///
+    /// # Errors
+    /// `not_caught_up` as [`Member::caught_up`]; `quorum_lost` if the node does not reach the index within five seconds.
+    pub(crate) async fn reached(&self, index: u64) -> Result<(), Rejection> {
+        self.caught_up().await?;
+        let mut applied = self.store.watch_index();
+        let reached = applied.wait_for(|applied| applied.0 >= index);
+        if matches!(tokio::time::timeout(INDEX_PATIENCE, reached).await, Ok(Ok(_))) {
+            return Ok(());
+        }
+        let message = format!(
+            "this node did not reach index {index} within {} s: it may be cut off from the leader; \
+             try again, or ask another node",
+            INDEX_PATIENCE.as_secs()
+        );
+        Err(Rejection::new(ErrorCode::QuorumLost, message))
     }
 
     /// Whether this node has applied what was committed before it stopped.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::time::Duration;
 
-use jaco_testkit::{Cluster, Engine, eventually, eventually_within, v1};
+use jaco_testkit::{Cluster, Engine, eventually, eventually_within, fresh_request_id, v1};
 use jaco_types::BlobDigest;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -165,6 +165,47 @@ async fn the_loss_of_the_node_that_took_a_push_loses_nothing() {
         if nodes.contains("n1") && nodes.contains("n2") { Ok(()) } else { Err(nodes) }
     })
     .await;
+}
+
+/// R-OPS-1: a list that names the index of a record waits for it: the node that a push talks to may apply the record after the
+/// leader has answered.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_waits_for_the_record() {
+    let cluster = Cluster::start(3, Engine::Fake).await;
+    let leader = cluster.leader().await;
+    let follower = (leader + 1) % 3;
+    let content = config(&[layer(1, 1000)]);
+    let blob = |content: &[u8]| v1::BlobInfo {
+        digest: digest(content).0.to_vec().into(),
+        bytes: content.len() as u64,
+    };
+    let record = |number: u8| v1::RecordImageRequest {
+        config: Some(blob(&config(&[layer(number, 1000)]))),
+        layers: vec![blob(&layer(number, 1000))],
+        request_id: fresh_request_id(),
+        ..v1::RecordImageRequest::default()
+    };
+    // What is still written after the start of the cluster would be taken for the record.
+    let index = cluster.idle_index(follower).await;
+    let request =
+        v1::ListImagesRequest { id: digest(&content).0.to_vec().into(), min_index: index + 1 };
+    let asked = cluster.nodes[follower].client();
+    let listed = tokio::spawn(async move { asked.list_images(request).await });
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(!listed.is_finished(), "the record is not there yet");
+    let recorded = cluster.nodes[leader].client().record_image(record(1)).await;
+    assert!(recorded.expect("it is recorded").raft_index > index);
+    let listed = listed.await.expect("it does not panic").expect("it answers");
+    assert_eq!(listed.images.len(), 1);
+
+    for number in 2..12 {
+        let recorded = cluster.nodes[follower].client().record_image(record(number)).await;
+        let min_index = recorded.expect("it is recorded").raft_index;
+        let id = blob(&config(&[layer(number, 1000)])).digest;
+        let request = v1::ListImagesRequest { id, min_index };
+        let listed = cluster.nodes[follower].client().list_images(request).await;
+        assert_eq!(listed.expect("it answers").images.len(), 1, "record {number}");
+    }
 }
 
 /// R-OPS-1: an upload that broke in the middle of a layer goes on there.

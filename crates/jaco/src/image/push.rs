@@ -30,9 +30,6 @@ const LOOK: Duration = Duration::from_millis(150);
 /// How long the copies may take, unless `--timeout` says otherwise.
 const COPIES_LIMIT: Duration = Duration::from_secs(10 * 60);
 
-/// How long the node that is asked may take to apply the record of an image, which the leader has applied.
-const APPLIED_LIMIT: Duration = Duration::from_secs(10);
-
 /// Attempts at an upload whose connection breaks. Each goes on where the one before stopped.
 const ATTEMPTS: u32 = 3;
 
@@ -77,8 +74,8 @@ pub(crate) async fn push(session: &mut Session, push: &Push) -> Result<Pushed, C
     let file = open(session, push).await?;
     let (file, image) = read(file, push.name.clone()).await?;
     let sent = send(session, &client, file, &image).await?;
-    record(&client, push, &image, &sent.to).await?;
-    let held = wait_for_copies(session, &client, image.config.digest).await?;
+    let recorded = record(&client, push, &image, &sent.to).await?;
+    let held = wait_for_copies(session, &client, image.config.digest, recorded.raft_index).await?;
     let name = tag(&client, push, &image.config.digest.0).await?;
     Ok(Pushed { name, image: held, sent_layers: sent.layers, sent_bytes: sent.bytes })
 }
@@ -90,7 +87,7 @@ async fn known(client: &Client, push: &Push) -> Result<Option<v1::PushedImageInf
     let id = on_thread(move || inspect(&name)).await??;
     // Engines with another store name images by their manifests, which no node knows.
     let Some(id) = BlobDigest::parse(&id) else { return Ok(None) };
-    let image = listed(client, id).await?;
+    let image = listed(client, id, 0).await?;
     let is_whole = |image: &v1::PushedImageInfo| {
         image.nodes.len() >= image.copies_possible as usize
             && (push.copies == 0 || push.copies == image.copies)
@@ -99,8 +96,13 @@ async fn known(client: &Client, push: &Push) -> Result<Option<v1::PushedImageInf
     Ok(image.filter(is_whole))
 }
 
-async fn listed(client: &Client, id: BlobDigest) -> Result<Option<v1::PushedImageInfo>, CliError> {
-    let request = v1::ListImagesRequest { id: id.0.to_vec().into() };
+/// The image as of a state that is not older than this index.
+async fn listed(
+    client: &Client,
+    id: BlobDigest,
+    min_index: u64,
+) -> Result<Option<v1::PushedImageInfo>, CliError> {
+    let request = v1::ListImagesRequest { id: id.0.to_vec().into(), min_index };
     Ok(client.list_images(request).await?.images.into_iter().next())
 }
 
@@ -286,7 +288,7 @@ async fn record(
     push: &Push,
     image: &Image,
     taken_by: &str,
-) -> Result<(), CliError> {
+) -> Result<v1::RecordImageResponse, CliError> {
     let request = v1::RecordImageRequest {
         config: Some(info(&image.config)),
         layers: image.layers.iter().map(info).collect(),
@@ -295,33 +297,26 @@ async fn record(
         request_id: fresh_request_id(),
         taken_by: taken_by.to_owned(),
     };
-    client.record_image(request).await?;
-    Ok(())
+    Ok(client.record_image(request).await?)
 }
 
-/// Waits until as many nodes hold the image as are to.
+/// Waits until as many nodes hold the image, which was recorded at this index, as are to.
 async fn wait_for_copies(
     session: &mut Session,
     client: &Client,
     id: BlobDigest,
+    recorded: u64,
 ) -> Result<v1::PushedImageInfo, CliError> {
     let until = session.deadline().unwrap_or_else(|| Instant::now() + COPIES_LIMIT);
     let mut told = Vec::new();
-    let mut missing_until = Instant::now() + APPLIED_LIMIT;
     loop {
-        let Some(image) = listed(client, id).await? else {
-            if Instant::now() < missing_until {
-                tokio::time::sleep(LOOK).await;
-                continue;
-            }
+        let Some(image) = listed(client, id, recorded).await? else {
             return Err(CliError::Refused {
                 code: ErrorCode::ImageNotFound,
                 message: format!("image {id} was removed while it was pushed"),
                 help: Some("push it again".to_owned()),
             });
         };
-        // Once it was there, it is missing only if it was removed.
-        missing_until = Instant::now();
         if image.awaited.is_empty() && image.nodes.len() >= image.copies_possible as usize {
             draw(session, &[]);
             return Ok(image);

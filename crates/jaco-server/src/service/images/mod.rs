@@ -40,11 +40,11 @@ impl Images for ImagesService {
         request: Request<v1::ListImagesRequest>,
     ) -> Result<Response<v1::ListImagesResponse>, Status> {
         let (member, _) = self.context.identify(&request)?;
-        member.caught_up().await.map_err(|rejection| to_status(&rejection))?;
-        let id = request.get_ref().id.clone();
-        let id = match id.is_empty() {
+        let request = request.get_ref();
+        member.reached(request.min_index).await.map_err(|rejection| to_status(&rejection))?;
+        let id = match request.id.is_empty() {
             true => None,
-            false => Some(digest(&id).map_err(|rejection| to_status(&rejection))?),
+            false => Some(digest(&request.id).map_err(|rejection| to_status(&rejection))?),
         };
         let images = member.store.read(|state| list::list(state, id));
         Ok(Response::new(v1::ListImagesResponse { images }))

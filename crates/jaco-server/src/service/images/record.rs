@@ -31,9 +31,10 @@ impl Write for v1::RecordImageRequest {
         let taken_by = Hostname::new(&self.taken_by).ok();
         let taken_by = member.store.read(|state| Some(state.node_by_hostname(&taken_by?)?.id));
         let command = command.copies(copies).keep_unused(keep).taken_by(taken_by);
-        member.commit(by, &self.request_id, command.into()).await?;
+        let applied = member.commit(by, &self.request_id, command.into()).await?;
         let image = member.store.read(|state| list(state, Some(config.digest)));
-        Ok(v1::RecordImageResponse { image: image.into_iter().next() })
+        let image = image.into_iter().next();
+        Ok(v1::RecordImageResponse { image, raft_index: applied.index.0 })
     }
 }
 

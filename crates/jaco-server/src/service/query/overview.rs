@@ -1,45 +1,19 @@
 //! Deployments, replicas and nodes, as of one state.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use jaco_proto::v1;
 use jaco_state::ClusterState;
 use jaco_store::Store;
-use jaco_types::{ErrorCode, NodeId, Rejection};
+use jaco_types::NodeId;
 use prost::Message as _;
-use tonic::Status;
 
 use super::parts::Parts;
 use crate::member::Member;
 use crate::pulls::{self, Pulls};
 use crate::service::cluster::status::suffrage;
-use crate::status::to_status;
 use crate::view::{self, Shown};
-
-/// How long a request waits for this node to reach the index that the client has seen elsewhere.
-const CATCH_UP_PATIENCE: Duration = Duration::from_secs(5);
-
-/// Waits until this node has the state that the client has seen on another node, so that it reads its own
-/// writes.
-pub(super) async fn wait_for_index(member: &Member, index: u64) -> Result<(), Status> {
-    member.caught_up().await.map_err(|rejection| to_status(&rejection))?;
-    if index == 0 {
-        return Ok(());
-    }
-    let mut applied = member.store.watch_index();
-    let waited = applied.wait_for(|applied| applied.0 >= index);
-    let waited = tokio::time::timeout(CATCH_UP_PATIENCE, waited).await;
-    if matches!(waited, Ok(Ok(_))) {
-        return Ok(());
-    }
-    let message = format!(
-        "this node did not reach index {index} within 5 s: it may be cut off from the leader; \
-                          try again, or ask another node"
-    );
-    Err(to_status(&Rejection::new(ErrorCode::QuorumLost, message)))
-}
 
 /// A status, encoded.
 pub(super) struct Rendered {

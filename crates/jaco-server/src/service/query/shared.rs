@@ -20,7 +20,7 @@ use tonic::{Request, Response, Status};
 use tonic_prost::{ProstCodec, ProstDecoder};
 use tower::{Service, service_fn};
 
-use super::{feed, overview};
+use super::feed;
 use crate::peers::MESSAGE_BYTES_MAX;
 use crate::service::context::Context;
 use crate::status::{from_propose_error, to_status};
@@ -93,7 +93,8 @@ async fn answer(
         let caught_up = member.store.catch_up().await;
         caught_up.map_err(|error| to_status(&from_propose_error(&error)))?;
     }
-    overview::wait_for_index(&member, request.get_ref().min_index).await?;
+    let reached = member.reached(request.get_ref().min_index).await;
+    reached.map_err(|rejection| to_status(&rejection))?;
     let read = feed::read(&member, request.get_ref().clone()).await;
     let read = read.map_err(|rejection| to_status(&rejection))?;
     unread::room_for_answer(&request).await;
@@ -106,7 +107,7 @@ async fn watch(
 ) -> Result<Response<Answers>, Status> {
     let (member, _) = context.identify(&request)?;
     let request = request.into_inner();
-    overview::wait_for_index(&member, request.min_index).await?;
+    member.reached(request.min_index).await.map_err(|rejection| to_status(&rejection))?;
     let answers = feed::watch(&member, request).map_err(|rejection| to_status(&rejection))?;
     Ok(Response::new(Box::pin(answers)))
 }
