@@ -1,6 +1,6 @@
 //! What the allocator of the process keeps, and giving it back to the system.
 //!
-//! The one crate of the workspace with code that the compiler does not check: glibc offers this to C alone, and it is three
+//! The one crate of the workspace with code that the compiler does not check: glibc offers this to C alone, and it is a few
 //! calls without a pointer. It must have nothing else. With another C library it does nothing.
 
 /// Bytes that the program has allocated and not freed, large blocks of their own included, touched or not.
@@ -17,9 +17,10 @@ pub fn give_back() {
     sys::give_back();
 }
 
-/// Has large blocks, and what is freed at the end of a heap, given back at once for good. Otherwise glibc raises both limits
-/// with each large block that is freed: after a message of 8 MiB each of its heaps, one for each thread, keeps up to
-/// 16 MiB (mallopt(3), "dynamic mmap threshold").
+/// Has large blocks, and what is freed at the end of a heap, given back at once for good, and no more heaps than there are
+/// processors. Otherwise glibc raises both limits with each large block that is freed: after a message of 8 MiB each of its
+/// heaps, one for each thread, keeps up to 16 MiB (mallopt(3), "dynamic mmap threshold"); and it makes up to eight heaps for
+/// each processor. Call it before there is another thread.
 pub fn keep_little() {
     sys::keep_little();
 }
@@ -31,8 +32,12 @@ mod sys {
 
     #[expect(unsafe_code, reason = "a call of C")]
     pub(super) fn keep_little() {
-        // SAFETY: it takes numbers, and may be called from any thread at any time: it holds the lock of what it changes.
-        let _set = unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE_BYTES) };
+        let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let heaps = libc::c_int::try_from(processors).unwrap_or(libc::c_int::MAX);
+        for (what, value) in [(libc::M_MMAP_THRESHOLD, LARGE_BYTES), (libc::M_ARENA_MAX, heaps)] {
+            // SAFETY: it takes numbers, and may be called from any thread at any time: it holds the lock of what it changes.
+            let _set = unsafe { libc::mallopt(what, value) };
+        }
     }
 
     #[expect(unsafe_code, reason = "a call of C")]

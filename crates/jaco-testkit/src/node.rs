@@ -13,6 +13,13 @@ use crate::binary::binary;
 /// The longest that a process takes to stop at a signal: a thread that waits for the disk stops after that.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
+/// The environment that the unit of the daemon sets.
+fn unit_environment() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let unit = include_str!("../../../deploy/systemd/jacod.service");
+    let set = unit.lines().filter_map(|line| line.strip_prefix("Environment="));
+    set.filter_map(|variable| variable.split_once('='))
+}
+
 /// A daemon under test. Dropping it kills its process.
 #[derive(Debug)]
 pub struct Node {
@@ -76,6 +83,7 @@ impl Node {
         let log = fs::OpenOptions::new().create(true).append(true).open(self.log_path());
         let log = log.expect("the log can be written");
         let child = command
+            .envs(unit_environment())
             .arg("--config")
             .arg(self.folder.join("jacod.yaml"))
             .stdin(Stdio::null())

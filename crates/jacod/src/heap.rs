@@ -12,6 +12,12 @@ const INTERVAL: Duration = Duration::from_secs(5);
 /// How much more has to be kept than before. Twice what the heap of an idle daemon varies by.
 const WORTH_BYTES: u64 = 4 << 20;
 
+/// How much more is enough once the daemon is calm: nobody waits for it then.
+const WORTH_WHEN_CALM_BYTES: u64 = 512 << 10;
+
+/// What is kept by a calm daemon has changed by less since the look before.
+const CALM_BYTES: u64 = 128 << 10;
+
 /// Looks at what is kept, for ever.
 pub(crate) async fn give_back() {
     let mut kept = Kept::default();
@@ -45,10 +51,11 @@ fn signed(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
-/// The least that was kept since memory was given back.
+/// What was kept since memory was given back.
 #[derive(Debug, Default)]
 struct Kept {
     least: Option<i64>,
+    last: Option<i64>,
 }
 
 impl Kept {
@@ -57,10 +64,13 @@ impl Kept {
         let now = kept();
         let least = self.least.map_or(now, |least| least.min(now));
         let more = u64::try_from(now.saturating_sub(least)).unwrap_or_default();
-        self.least = Some(least);
-        if more >= WORTH_BYTES {
+        let is_calm = self.last.is_some_and(|last| now.abs_diff(last) < CALM_BYTES);
+        let worth = if is_calm { WORTH_WHEN_CALM_BYTES } else { WORTH_BYTES };
+        (self.least, self.last) = (Some(least), Some(now));
+        if more >= worth {
             give_back();
             self.least = Some(kept());
+            self.last = self.least;
         }
     }
 }
@@ -95,6 +105,31 @@ mod tests {
         }
         assert_eq!(look(-11 * MIB, -20 * MIB), 1);
         assert_eq!(look(-16 * MIB, -20 * MIB), 1, "it is compared with what was reached");
+    }
+
+    /// R-FAULT-3: less than a burst is given back once nothing changes any more, and once only.
+    #[test]
+    fn a_little_is_given_back_in_calm() {
+        const KIB: i64 = 1 << 10;
+        let (mut kept, gave) = (Kept::default(), Cell::new(0));
+        let mut look = |now: i64, then: i64| {
+            let shown = Cell::new(now * KIB);
+            let give_back = || {
+                shown.set(then * KIB);
+                gave.set(gave.get() + 1);
+            };
+            kept.look(|| shown.get(), give_back);
+            gave.take()
+        };
+        for busy in [0, 900, 1300, 2000, 1500] {
+            assert_eq!(look(busy, 0), 0, "{busy}");
+        }
+        assert_eq!(look(1450, 400), 1, "it has become calm");
+        for calm in [400, 450, 500, 520] {
+            assert_eq!(look(calm, 0), 0, "{calm}");
+        }
+        assert_eq!(look(911, 0), 0, "it is busy again");
+        assert_eq!(look(912, 400), 1);
     }
 
     /// What is measured of this process is what a burst leaves.
