@@ -52,7 +52,10 @@ const DEPLOYMENT: &str = "many";
 struct Damage {
     memory_over_rest: u64,
     rest: u64,
+    /// Of the attacked, without what the commands of the honest client have left in the state of each member.
     after: u64,
+    /// What they have left there: by how much a member that is not attacked has grown.
+    grown: u64,
     terms: u64,
     commands: Honest,
     commands_at_rest: Honest,
@@ -94,6 +97,10 @@ async fn suffer(attack: Attack, stretch: Duration) -> Result<Damage> {
     let logged = log_bytes(&ours)?;
     let pid = ours.cluster.nodes[leader].pid();
     let rest = resident_bytes(pid)?;
+    // It applies the same entries, and stays when the other follower is killed.
+    let bystander = (0..NODES).rev().find(|node| *node != leader).context("there is a follower")?;
+    let bystander = ours.cluster.nodes[bystander].pid();
+    let bystander_at_rest = resident_bytes(bystander)?;
     let highest = Highest::watch(pid, rest);
     let begun = Instant::now();
     let generator = Generator::start(attack, &ours, leader).await?;
@@ -108,12 +115,14 @@ async fn suffer(attack: Attack, stretch: Duration) -> Result<Damage> {
     let log_bytes = log_bytes(&ours)?.saturating_sub(logged);
 
     tokio::time::sleep(CALM).await;
-    let after = resident_bytes(pid)?;
+    let grown = resident_bytes(bystander)?.saturating_sub(bystander_at_rest);
+    let after = resident_bytes(pid)?.saturating_sub(grown);
     let terms = term(&ours.cluster.nodes[leader]).await? - before;
     Ok(Damage {
         memory_over_rest,
         rest,
         after,
+        grown,
         terms,
         commands,
         commands_at_rest,
@@ -196,11 +205,12 @@ impl Highest {
 impl Damage {
     fn summary(&self) -> Result<String> {
         Ok(format!(
-            "{:.1} MiB over {:.1} MiB, {:.1} MiB after it; {} terms; p99 {:.1} ms after {:.1} ms, {} of {} commands failed; \
+            "{:.1} MiB over {:.1} MiB, {:.1} MiB after it and {:.1} MiB of state; {} terms; p99 {:.1} ms after {:.1} ms, {} of {} commands failed; \
              member back after {:?}; {:.1} KiB/s logged; {:.0} units/s",
             mib(self.memory_over_rest)?,
             mib(self.rest)?,
             mib(self.after)?,
+            mib(self.grown)?,
             self.terms,
             p99(&self.commands),
             p99(&self.commands_at_rest),
@@ -241,6 +251,7 @@ fn figures_of(attack: Attack, all: &[Damage]) -> Result<Vec<Figure>> {
         Figure::alone(name("commands that failed"), "", each(&|it| count(it.commands.failed))?),
         Figure::alone(name("return of a member"), "s", each(&|it| Ok(it.back.as_secs_f64()))?),
         Figure::beside(name("memory after it"), "MiB", after, AT_REST, before),
+        Figure::alone(name("state that the commands left"), "MiB", each(&|it| mib(it.grown))?),
         Figure::alone(name("log of all daemons"), "KiB/s", logged),
         Figure::alone(name("sent"), "/s", each(&Damage::rate)?),
     ])

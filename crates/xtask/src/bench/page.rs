@@ -83,7 +83,9 @@ const NOTES: &str = "\
   on the same machine: an attacker has processors of its own, and here must not take those of whom it attacks. Meanwhile a user
   changes a label ten times a second, each time over a new connection, as the command line does; *at rest* is the same before the
   attack. Then a follower is killed, and started again once the leader has missed it: its return is the time from its start to
-  the leader's word that it is ready. *Memory after it* is that of 15 s later. Where answers are not read the cluster has 1,000
+  the leader's word that it is ready. *Memory after it* is that of 15 s later, less what the user's changes have
+  left in the state of every member: by how much the follower has grown that is neither attacked nor killed. Daemons run with the
+  environment that their unit sets. Where answers are not read the cluster has 1,000
   replicas. The attacks are listed in `crates/jaco-bench/src/hostile/attack.rs`; `cargo xtask bench hostile --seconds 10` shortens
   them.
 - **large**: one daemon that leads, and 99 nodes that are played: each has a certificate and a connection of its own, sends heartbeats, facts
