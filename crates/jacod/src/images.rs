@@ -33,10 +33,13 @@ pub(crate) struct ImageKeeper {
     fetches: JoinSet<(BlobDigest, Result<(), String>)>,
     /// The images that are being fetched.
     fetching: BTreeSet<BlobDigest>,
-    /// When images that could not be fetched are tried again.
-    retries: BTreeMap<BlobDigest, Retry>,
+    retries: Retries,
     seen: Option<Seen>,
 }
+
+/// Images that could not be fetched, and when they are tried again.
+#[derive(Debug, Default)]
+struct Retries(BTreeMap<BlobDigest, Retry>);
 
 /// What becomes of an image that could not be fetched.
 #[derive(Debug, Clone, Copy)]
@@ -45,11 +48,38 @@ struct Retry {
     pause: Duration,
 }
 
-impl Retry {
-    /// After one more failure.
-    fn after(former: Option<Self>, now: Instant) -> Self {
+impl Retries {
+    /// An attempt has failed. Returns the pause before the next one.
+    fn failed(&mut self, id: BlobDigest, now: Instant) -> Duration {
+        let former = self.0.get(&id);
         let pause = former.map_or(RETRY, |former| LOOK.min(former.pause * 2));
-        Self { at: now + pause, pause }
+        self.0.insert(id, Retry { at: now + pause, pause });
+        pause
+    }
+
+    fn fetched(&mut self, id: BlobDigest) {
+        self.0.remove(&id);
+    }
+
+    /// Another node may have what could not be fetched, or be back: all are due, and their pauses stay as long as they were.
+    fn try_all(&mut self, now: Instant) {
+        self.0.values_mut().for_each(|retry| retry.at = now);
+    }
+
+    /// Whether it is too early to try this one again.
+    fn waits(&self, id: BlobDigest, now: Instant) -> bool {
+        self.0.get(&id).is_some_and(|retry| retry.at > now)
+    }
+
+    /// When the next one is due of those that are not being fetched.
+    fn next(&self, fetching: &BTreeSet<BlobDigest>) -> Option<Instant> {
+        let waiting = self.0.iter().filter(|(id, _)| !fetching.contains(id));
+        waiting.map(|(_, retry)| retry.at).min()
+    }
+
+    /// Forgets those that were due and have not been begun: they are not wanted any more.
+    fn forget_unwanted(&mut self, fetching: &BTreeSet<BlobDigest>, now: Instant) {
+        self.0.retain(|id, retry| retry.at > now || fetching.contains(id));
     }
 }
 
@@ -66,7 +96,7 @@ impl ImageKeeper {
             member,
             fetches: JoinSet::new(),
             fetching: BTreeSet::new(),
-            retries: BTreeMap::new(),
+            retries: Retries::default(),
             seen: None,
         }
     }
@@ -78,7 +108,7 @@ impl ImageKeeper {
             self.look().await;
             sleep(PAUSE).await;
             // Without news of the cluster nothing is tried: news wakes this loop.
-            let next = self.next_retry().filter(|_| self.member.has_caught_up());
+            let next = self.retries.next(&self.fetching).filter(|_| self.member.has_caught_up());
             let next =
                 next.map_or(LOOK, |at| LOOK.min(at.saturating_duration_since(Instant::now())));
             tokio::select! {
@@ -93,25 +123,17 @@ impl ImageKeeper {
         }
     }
 
-    /// When the next image is due to be tried again.
-    fn next_retry(&self) -> Option<Instant> {
-        let waiting = self.retries.iter().filter(|(id, _)| !self.fetching.contains(id));
-        waiting.map(|(_, retry)| retry.at).min()
-    }
-
     fn fetched(&mut self, id: BlobDigest, result: Result<(), String>) {
         self.fetching.remove(&id);
         match result {
             Ok(()) => {
                 self.seen = None;
                 info!(image = %id, "copy of a pushed image fetched");
-                self.retries.remove(&id);
+                self.retries.fetched(id);
             }
             Err(error) => {
-                let retry = Retry::after(self.retries.get(&id).copied(), Instant::now());
-                let pause = retry.pause.as_secs();
+                let pause = self.retries.failed(id, Instant::now()).as_secs();
                 warn!(image = %id, error, "copy of a pushed image not fetched, will retry in {pause} s");
-                self.retries.insert(id, retry);
             }
         }
     }
@@ -129,17 +151,15 @@ impl ImageKeeper {
                 && seen.nodes.is_same(&state.nodes)
         });
         if is_same == Some(false) {
-            // Another node may have what could not be fetched, or be back.
-            self.retries.values_mut().for_each(|retry| retry.at = now);
+            self.retries.try_all(now);
         }
         let is_recent = self.seen.as_ref().is_some_and(|seen| now.duration_since(seen.at) < LOOK);
-        let is_due = self.next_retry().is_some_and(|at| at <= now);
+        let is_due = self.retries.next(&self.fetching).is_some_and(|at| at <= now);
         if is_same == Some(true) && is_recent && !is_due {
             return;
         }
         self.fetch_wanted(&state, now);
-        // What is due and was not begun is not wanted any more.
-        self.retries.retain(|id, retry| retry.at > now || self.fetching.contains(id));
+        self.retries.forget_unwanted(&self.fetching, now);
         let held = self.held(&state);
         let reported = state.images.held.get(&self.member.id);
         let is_reported = reported.map_or(held.is_empty(), |reported| *reported == held);
@@ -155,8 +175,7 @@ impl ImageKeeper {
     fn fetch_wanted(&mut self, state: &ClusterState, now: Instant) {
         let own = self.member.id;
         for (id, image) in state.images.rows.iter() {
-            let waits = self.retries.get(id).is_some_and(|retry| retry.at > now);
-            if waits
+            if self.retries.waits(*id, now)
                 || self.fetching.contains(id)
                 || self.has(*id, image)
                 || !keepers(state, *id, image).contains(&own)
@@ -232,16 +251,35 @@ mod tests {
     /// R-OPS-1: an image that nobody gives costs an attempt a minute in the end, not one every few seconds.
     #[test]
     fn pauses_between_attempts_grow_up_to_a_minute() {
-        let now = Instant::now();
-        let mut retry = None;
-        let pauses: Vec<u64> = (0..7)
-            .map(|_| {
-                let next = Retry::after(retry, now);
-                retry = Some(next);
-                assert_eq!(next.at, now + next.pause);
-                next.pause.as_secs()
-            })
-            .collect();
+        let (now, mut retries) = (Instant::now(), Retries::default());
+        let pauses: Vec<u64> = (0..7).map(|_| retries.failed(image(1), now).as_secs()).collect();
         assert_eq!(pauses, [3, 6, 12, 24, 48, 60, 60]);
+    }
+
+    fn image(number: u8) -> BlobDigest {
+        BlobDigest([number; 32])
+    }
+
+    /// R-OPS-1: news of the cluster has all of them tried at once, and makes no pause shorter: a cluster that changes all the
+    /// time does not have an image tried all the time.
+    #[test]
+    fn news_is_a_reason_to_try_but_not_to_start_over() {
+        let (now, mut retries) = (Instant::now(), Retries::default());
+        retries.failed(image(1), now);
+        retries.failed(image(1), now);
+        retries.failed(image(2), now);
+        let (none, one) = (BTreeSet::new(), BTreeSet::from([image(2)]));
+        assert!(retries.waits(image(1), now) && !retries.waits(image(3), now));
+        assert_eq!(retries.next(&none), Some(now + Duration::from_secs(3)));
+        assert_eq!(retries.next(&one), Some(now + Duration::from_secs(6)), "it is on its way");
+        let later = now + Duration::from_secs(1);
+        retries.try_all(later);
+        assert!(!retries.waits(image(1), later) && retries.next(&none) == Some(later));
+        assert_eq!(retries.failed(image(1), later), Duration::from_secs(12));
+        // The other was due and is not wanted any more.
+        retries.forget_unwanted(&none, later);
+        assert_eq!(retries.next(&none), Some(later + Duration::from_secs(12)));
+        retries.fetched(image(1));
+        assert_eq!(retries.next(&none), None);
     }
 }
