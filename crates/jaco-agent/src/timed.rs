@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use async_trait::async_trait;
-use jaco_types::BlobDigest;
+use jaco_types::{BlobDigest, DeploymentName};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::histogram::Histogram;
 
@@ -12,8 +12,9 @@ use crate::engine::exec::{ExecInputs, ExecOutputs, ExecRequest};
 use crate::engine::transfer::{Archive, ArchiveInput, BoxConnection, PathStat};
 use crate::engine::{
     CollectedVolume, ContainerEngine, ContainerId, ContainerRequest, Counters, EngineError,
-    EngineVersion, EventStream, KeptNetworks, LogLines, LogQuery, ObservedContainer, ObservedImage,
-    ProgressSink, PullError, PullRequest, RegistryCredentials, StartError, VolumeGc,
+    EngineVersion, EventStream, HeldVolume, KeptNetworks, LogLines, LogQuery, ObservedContainer,
+    ObservedImage, ProgressSink, PullError, PullRequest, RegistryCredentials, StartError, VolumeGc,
+    VolumeTarget,
 };
 
 /// Upper bounds of the buckets of the time of an operation, in seconds: from a question to the pull of a large image.
@@ -40,7 +41,7 @@ pub enum Operation {
     Remove,
     /// Networks are made or removed.
     Networks,
-    /// Unused volumes are listed or removed.
+    /// Volumes are listed, or unused ones removed.
     Volumes,
     /// The usage of a container.
     Stats,
@@ -222,6 +223,26 @@ impl ContainerEngine for TimedEngine {
         collection: &VolumeGc,
     ) -> Result<Vec<CollectedVolume>, EngineError> {
         self.tally.time(Operation::Volumes, self.engine.collect_volumes(collection)).await
+    }
+
+    async fn volumes(&self) -> Result<Vec<HeldVolume>, EngineError> {
+        self.tally.time(Operation::Volumes, self.engine.volumes()).await
+    }
+
+    fn volume_of(&self, deployment: &DeploymentName, key: &str, container: &str) -> Option<String> {
+        self.engine.volume_of(deployment, key, container)
+    }
+
+    async fn read_volume(&self, name: &str) -> Result<Archive, EngineError> {
+        self.tally.time(Operation::Copy, self.engine.read_volume(name)).await
+    }
+
+    async fn write_volume(
+        &self,
+        volume: &VolumeTarget,
+        archive: ArchiveInput,
+    ) -> Result<(), EngineError> {
+        self.tally.time(Operation::Copy, self.engine.write_volume(volume, archive)).await
     }
 
     async fn used(&self, container: &ContainerId) -> Result<Option<Counters>, EngineError> {

@@ -22,6 +22,7 @@ mod status;
 mod stream;
 mod target;
 mod upload;
+mod volume;
 
 pub use client::{Client, Staleness};
 pub use copy::{Copy, CopyInputs};
@@ -36,3 +37,4 @@ pub use status::Statuses;
 pub use stream::Answers;
 pub use target::{Credential, DEFAULT_SOCKET, Target, TargetError};
 pub use upload::{Upload, UploadInputs};
+pub use volume::{VolumeInputs, VolumeWrite};

@@ -7,6 +7,7 @@ use jaco_proto::v1::deploy_client::DeployClient;
 use jaco_proto::v1::images_client::ImagesClient;
 use jaco_proto::v1::planner_client::PlannerClient;
 use jaco_proto::v1::query_client::QueryClient;
+use jaco_proto::v1::volumes_client::VolumesClient;
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::call::Call;

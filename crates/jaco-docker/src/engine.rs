@@ -18,9 +18,9 @@ use futures::{StreamExt, TryStreamExt, stream};
 use jaco_agent::RegistryCredentials;
 use jaco_agent::engine::{
     CollectedVolume, ContainerEngine, ContainerId, ContainerRequest, ContainerStatus, Counters,
-    EngineError, EngineEvent, EngineVersion, EventStream, Health, KeptNetworks, LogLines, LogQuery,
-    ObservedContainer, ObservedImage, Owner, ProgressSink, PullError, PullRequest, StartError,
-    VolumeGc,
+    EngineError, EngineEvent, EngineVersion, EventStream, Health, HeldVolume, KeptNetworks,
+    LogLines, LogQuery, ObservedContainer, ObservedImage, Owner, ProgressSink, PullError,
+    PullRequest, StartError, VolumeGc, VolumeTarget,
 };
 use jaco_agent::exec::{ExecInputs, ExecOutputs, ExecRequest};
 use jaco_agent::transfer::{Archive, ArchiveInput, BoxConnection, PathStat};
@@ -38,6 +38,7 @@ use crate::network::Networks;
 use crate::spec::{self, Check, Needs, SpecError};
 use crate::{
     archive, auth, connect, convert, exec, image, load, logs, names, pre_stop, pull, volume,
+    volume_content,
 };
 
 /// Time limit of a request. A machine that starts dozens of containers is slow, not down.
@@ -78,6 +79,8 @@ pub struct DockerEngine {
     /// Held from the choice of a container to share a namespace with until the new container is
     /// created, so that siblings that start together choose different ones.
     joining: tokio::sync::Mutex<()>,
+    /// Containers through which contents of volumes are read and written.
+    accesses: volume_content::InUse,
 }
 
 impl DockerEngine {
@@ -97,6 +100,7 @@ impl DockerEngine {
             networks: Arc::default(),
             details: Mutex::default(),
             joining: tokio::sync::Mutex::default(),
+            accesses: volume_content::InUse::default(),
         })
     }
 
@@ -557,6 +561,30 @@ impl ContainerEngine for DockerEngine {
         collection: &VolumeGc,
     ) -> Result<Vec<CollectedVolume>, EngineError> {
         volume::collect(self.docker().await?, &self.owner, collection).await
+    }
+
+    async fn volumes(&self) -> Result<Vec<HeldVolume>, EngineError> {
+        volume::held(self.docker().await?, &self.owner).await
+    }
+
+    fn volume_of(&self, deployment: &DeploymentName, key: &str, container: &str) -> Option<String> {
+        let container = spec::read(container).ok()?;
+        let name = spec::volumes(&self.owner, deployment, &container).remove(key)?;
+        let is_external = container.volumes.get(key).is_some_and(|volume| volume.external);
+        (!is_external).then_some(name)
+    }
+
+    async fn read_volume(&self, name: &str) -> Result<Archive, EngineError> {
+        volume_content::read(self.docker().await?, &self.owner, &self.accesses, name).await
+    }
+
+    async fn write_volume(
+        &self,
+        volume: &VolumeTarget,
+        archive: ArchiveInput,
+    ) -> Result<(), EngineError> {
+        let docker = self.docker().await?;
+        volume_content::write(docker, &self.owner, &self.accesses, volume, archive).await
     }
 
     async fn used(&self, container: &ContainerId) -> Result<Option<Counters>, EngineError> {

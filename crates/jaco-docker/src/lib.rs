@@ -19,5 +19,6 @@ mod pre_stop;
 mod pull;
 pub mod spec;
 mod volume;
+mod volume_content;
 
 pub use engine::{DockerEngine, DockerOptions};

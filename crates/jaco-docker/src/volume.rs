@@ -1,15 +1,86 @@
-//! Garbage collection of volumes that removed allocations left: found by their owner's labels,
-//! removed if unused. Volumes without these labels are never touched.
+//! The volumes of a node, by their owner's labels, and garbage collection of those that removed allocations left. Volumes
+//! without these labels are never touched.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bollard::Docker;
-use bollard::query_parameters::{ListVolumesOptions, RemoveVolumeOptions};
-use jaco_agent::engine::{CollectedVolume, EngineError, GcMode, Owner, VolumeGc};
+use bollard::models::{ContainerSummary, ContainerSummaryStateEnum, Volume};
+use bollard::query_parameters::{ListContainersOptions, ListVolumesOptions, RemoveVolumeOptions};
+use jaco_agent::engine::{
+    CollectedVolume, EngineError, GcMode, HeldVolume, Owner, VolumeAccess, VolumeGc, VolumeMount,
+};
 use jaco_types::DeploymentName;
 
+use crate::convert::parse_time;
 use crate::error::{NOT_FOUND, engine_error, status};
-use crate::{names, spec};
+use crate::{names, spec, volume_content};
+
+/// See [`jaco_agent::ContainerEngine::volumes`].
+pub(crate) async fn held(docker: &Docker, owner: &Owner) -> Result<Vec<HeldVolume>, EngineError> {
+    let (volumes, mut mounts) = tokio::try_join!(owned(docker, owner), mounts(docker))?;
+    let held = volumes.into_iter().map(|(deployment, volume)| HeldVolume {
+        key: spec::volume_key(owner, &deployment, &volume.name),
+        deployment,
+        created_at: volume.created_at.as_deref().and_then(parse_time),
+        mounts: mounts.remove(&volume.name).unwrap_or_default(),
+        name: volume.name,
+    });
+    let mut held: Vec<HeldVolume> = held.collect();
+    held.sort_by(|a, b| (&a.deployment, &a.key, &a.name).cmp(&(&b.deployment, &b.key, &b.name)));
+    Ok(held)
+}
+
+/// Volumes that were made for deployments of this owner.
+async fn owned(
+    docker: &Docker,
+    owner: &Owner,
+) -> Result<Vec<(DeploymentName, Volume)>, EngineError> {
+    let filters = Some(names::owner_filter(owner));
+    let listed = docker.list_volumes(Some(ListVolumesOptions { filters })).await;
+    let listed = listed.map_err(engine_error)?.volumes.unwrap_or_default();
+    let owned = listed.into_iter().filter_map(|volume| {
+        let deployment = DeploymentName::new(volume.labels.get(names::DEPLOYMENT)?).ok()?;
+        Some((deployment, volume))
+    });
+    Ok(owned.collect())
+}
+
+/// Which containers of the engine mount which volumes, whoever made them. Those that give access to a volume for a copy of its
+/// contents are left out.
+async fn mounts(docker: &Docker) -> Result<BTreeMap<String, Vec<VolumeMount>>, EngineError> {
+    let options = ListContainersOptions { all: true, ..ListContainersOptions::default() };
+    let containers = docker.list_containers(Some(options)).await.map_err(engine_error)?;
+    let mut mounts: BTreeMap<String, Vec<VolumeMount>> = BTreeMap::new();
+    for container in containers {
+        let labels = container.labels.clone().unwrap_or_default();
+        if labels.contains_key(volume_content::LABEL) {
+            continue;
+        }
+        let instance = names::identity(&labels).map(|identity| identity.instance);
+        for mount in container.mounts.iter().flatten() {
+            let Some(name) = &mount.name else { continue };
+            let access = access(&container, mount.rw != Some(false));
+            let mount = VolumeMount { instance: instance.clone(), access };
+            mounts.entry(name.clone()).or_default().push(mount);
+        }
+    }
+    for mounts in mounts.values_mut() {
+        mounts.sort_by(|a, b| (&a.instance, a.access).cmp(&(&b.instance, b.access)));
+    }
+    Ok(mounts)
+}
+
+fn access(container: &ContainerSummary, may_write: bool) -> VolumeAccess {
+    match container.state {
+        Some(
+            ContainerSummaryStateEnum::CREATED
+            | ContainerSummaryStateEnum::EXITED
+            | ContainerSummaryStateEnum::DEAD,
+        ) => VolumeAccess::Stopped,
+        _ if may_write => VolumeAccess::Writes,
+        _ => VolumeAccess::Reads,
+    }
+}
 
 /// See [`jaco_agent::ContainerEngine::collect_volumes`].
 pub(crate) async fn collect(
@@ -18,15 +89,8 @@ pub(crate) async fn collect(
     collection: &VolumeGc,
 ) -> Result<Vec<CollectedVolume>, EngineError> {
     let needed = Needed::of(owner, collection);
-    let filters = Some(names::owner_filter(owner));
-    let listed = docker.list_volumes(Some(ListVolumesOptions { filters })).await;
-    let listed = listed.map_err(engine_error)?.volumes.unwrap_or_default();
     let mut left = Vec::new();
-    for volume in listed {
-        let label = volume.labels.get(names::DEPLOYMENT);
-        let Some(deployment) = label.and_then(|name| DeploymentName::new(name).ok()) else {
-            continue;
-        };
+    for (deployment, volume) in owned(docker, owner).await? {
         let is_meant = collection.deployment.as_ref().is_none_or(|wanted| *wanted == deployment);
         if is_meant && !needed.has(&deployment, &volume.name) {
             left.push(CollectedVolume { deployment, name: volume.name, kept: None });
@@ -67,7 +131,7 @@ impl Needed {
         for (deployment, spec) in &collection.needed.specs {
             match spec::read(&spec.container) {
                 Ok(container) => {
-                    needed.names.extend(spec::volume_names(owner, deployment, &container));
+                    needed.names.extend(spec::volumes(owner, deployment, &container).into_values());
                 }
                 // A spec that cannot be parsed may mount any volume.
                 Err(_) => drop(needed.whole.insert(deployment.clone())),

@@ -12,6 +12,8 @@ use jaco_proto::v1::cluster_client::ClusterClient;
 use jaco_proto::v1::exec_client::ExecClient;
 use jaco_proto::v1::peer_client::PeerClient;
 use jaco_proto::v1::query_client::QueryClient;
+use jaco_proto::v1::volume_writes_client::VolumeWritesClient;
+use jaco_proto::v1::volumes_client::VolumesClient;
 use jaco_proto::v1::{
     AcknowledgeEndpointsRequest, EdgeTrafficRequest, EdgeTrafficResponse, FetchKekRequest,
     FetchKekResponse, ForwardRequest, HeartbeatRequest, HeartbeatResponse, ProbeEdgeRequest,
@@ -125,6 +127,24 @@ impl Peers {
     #[must_use]
     pub fn exec(&self, node: NodeId, address: &str) -> ExecClient<Channel> {
         ExecClient::new(self.open(node, address))
+    }
+
+    /// The volumes service of a member.
+    #[must_use]
+    pub fn volumes(&self, node: NodeId, address: &str) -> VolumesClient<Channel> {
+        VolumesClient::new(self.channel(node, address)).max_decoding_message_size(MESSAGE_BYTES_MAX)
+    }
+
+    /// As [`Self::volumes`], over a connection of its own, as for [`Self::exec`].
+    #[must_use]
+    pub fn volume_reads(&self, node: NodeId, address: &str) -> VolumesClient<Channel> {
+        VolumesClient::new(self.open(node, address)).max_decoding_message_size(MESSAGE_BYTES_MAX)
+    }
+
+    /// The service of a member for writes of volumes, over a connection of its own, as for [`Self::exec`].
+    #[must_use]
+    pub fn volume_writes(&self, node: NodeId, address: &str) -> VolumeWritesClient<Channel> {
+        VolumeWritesClient::new(self.open(node, address))
     }
 
     /// The query service of a member for log streams, over a connection of its own, as for [`Self::exec`].

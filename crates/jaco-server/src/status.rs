@@ -122,15 +122,17 @@ fn grpc_code(code: ErrorCode) -> Code {
         | ErrorCode::ServiceNotFound
         | ErrorCode::ReplicaNotFound
         | ErrorCode::ImageNotFound
+        | ErrorCode::VolumeNotFound
         | ErrorCode::ContentMissing
         | ErrorCode::ContentNotFound
         | ErrorCode::NetworkNotFound
         | ErrorCode::CertificateNotFound
         | ErrorCode::PathNotFound
         | ErrorCode::NodeNotFound => Code::NotFound,
-        ErrorCode::TokenExists | ErrorCode::NetworkExists | ErrorCode::NodeAlreadyMember => {
-            Code::AlreadyExists
-        }
+        ErrorCode::TokenExists
+        | ErrorCode::NetworkExists
+        | ErrorCode::VolumeExists
+        | ErrorCode::NodeAlreadyMember => Code::AlreadyExists,
         ErrorCode::StalePlan => Code::Aborted,
         ErrorCode::CsrInvalid
         | ErrorCode::InvalidManifest
@@ -148,6 +150,7 @@ fn grpc_code(code: ErrorCode) -> Code {
         | ErrorCode::ContentInUse
         | ErrorCode::NetworkInUse
         | ErrorCode::ImageInUse
+        | ErrorCode::VolumeInUse
         | ErrorCode::ImageNotHeld
         | ErrorCode::ImageStoreFull
         | ErrorCode::PolicyRefused

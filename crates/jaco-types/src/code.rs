@@ -151,6 +151,12 @@ error_codes! {
     ImageNotHeld => "image_not_held", Rejected;
     /// The image store of the node has no room for the image.
     ImageStoreFull => "image_store_full", Rejected;
+    /// There is no volume of this name.
+    VolumeNotFound => "volume_not_found", Rejected;
+    /// The node has a volume of this name.
+    VolumeExists => "volume_exists", Rejected;
+    /// Containers use the volume.
+    VolumeInUse => "volume_in_use", Rejected;
     /// There is no replica of this name.
     ReplicaNotFound => "replica_not_found", Rejected;
     /// The replica has no container that runs.

@@ -18,6 +18,7 @@ mod image;
 mod manifest;
 mod restore;
 mod upload;
+mod volume;
 
 mod complete;
 
@@ -28,6 +29,7 @@ pub mod error;
 pub mod format;
 mod options;
 pub mod output;
+mod partial;
 pub mod view;
 
 use std::process::ExitCode;

@@ -51,6 +51,7 @@ mod scenario;
 mod schedules;
 mod stopping;
 mod strangers;
+mod volumes;
 mod waiting;
 mod watchers;
 mod writers;

@@ -37,3 +37,4 @@ mod scenario;
 mod stopping;
 mod terminations;
 mod transfers;
+mod volumes;

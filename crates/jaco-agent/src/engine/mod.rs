@@ -14,7 +14,7 @@ mod volume;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
-use jaco_types::{BlobDigest, InstanceId};
+use jaco_types::{BlobDigest, DeploymentName, InstanceId};
 
 use self::exec::{ExecInputs, ExecOutputs, ExecRequest};
 use self::transfer::{Archive, ArchiveInput, BoxConnection, PathStat};
@@ -27,7 +27,10 @@ pub use self::credentials::RegistryCredentials;
 pub use self::error::{EngineError, PullError, StartError};
 pub use self::image::{ObservedImage, ProgressSink, PullProgress, PullRequest};
 pub use self::log::{Follow, LogLine, LogLines, LogQuery, LogStream};
-pub use self::volume::{CollectedVolume, GcMode, VolumeGc};
+pub use self::volume::{
+    CollectedVolume, ExistingVolume, GcMode, HeldVolume, VolumeAccess, VolumeGc, VolumeMount,
+    VolumeTarget,
+};
 
 pub use jaco_state::view::AttachedNetwork;
 
@@ -177,6 +180,35 @@ pub trait ContainerEngine: Send + Sync + 'static {
         &self,
         collection: &VolumeGc,
     ) -> Result<Vec<CollectedVolume>, EngineError>;
+
+    /// This owner's volumes, by deployment and key.
+    ///
+    /// # Errors
+    /// If the engine is unreachable.
+    async fn volumes(&self) -> Result<Vec<HeldVolume>, EngineError>;
+
+    /// The engine's id of the volume that a manifest of this deployment names so, as this container mounts it; `None` if it
+    /// does not, or if the volume is external.
+    fn volume_of(&self, deployment: &DeploymentName, key: &str, container: &str) -> Option<String>;
+
+    /// What is in a volume as a tar archive, whose root is `./`. No program is run for it. What containers write meanwhile
+    /// may be in it or not, or half.
+    ///
+    /// # Errors
+    /// If there is no such volume, or the engine is unreachable.
+    async fn read_volume(&self, name: &str) -> Result<Archive, EngineError>;
+
+    /// Makes a volume that has exactly what is in a tar archive, whose root is `./`, with its owners and modes. One of that
+    /// name is removed before, if it may be; its driver, options and labels stay.
+    ///
+    /// # Errors
+    /// If there is one that may not be replaced, a container mounts it, the archive is damaged or incomplete, or the engine is unreachable. A volume that was not
+    /// written to its end is removed.
+    async fn write_volume(
+        &self,
+        volume: &VolumeTarget,
+        archive: ArchiveInput,
+    ) -> Result<(), EngineError>;
 
     /// Resource usage by the engine's accounting; `None` if it has none. Takes milliseconds, so it
     /// is used only where the kernel's files cannot be read.

@@ -9,17 +9,17 @@ use async_trait::async_trait;
 use futures::StreamExt;
 use futures::stream;
 use jaco_store::{Clock, SystemClock};
-use jaco_types::{BlobDigest, Timestamp};
+use jaco_types::{BlobDigest, DeploymentName, Timestamp};
 use tokio::sync::watch;
 
 use super::host::{FakeHost, Shown};
-use super::{exec, load, record, transfer};
+use super::{exec, load, record, transfer, volumes};
 use crate::engine::RegistryCredentials;
 use crate::engine::{
     CollectedVolume, ContainerEngine, ContainerId, ContainerRequest, Counters, EngineError,
-    EngineEvent, EngineVersion, EventStream, Follow, KeptNetworks, LogLine, LogLines, LogQuery,
-    ObservedContainer, ObservedImage, Owner, ProgressSink, PullError, PullProgress, PullRequest,
-    StartError, VolumeGc,
+    EngineEvent, EngineVersion, EventStream, Follow, HeldVolume, KeptNetworks, LogLine, LogLines,
+    LogQuery, ObservedContainer, ObservedImage, Owner, ProgressSink, PullError, PullProgress,
+    PullRequest, StartError, VolumeGc, VolumeTarget,
 };
 
 use crate::engine::exec::{ExecInputs, ExecOutputs, ExecRequest};
@@ -45,6 +45,7 @@ struct Shared {
     clock: SystemClock,
     changed: watch::Sender<u64>,
     files: transfer::Files,
+    contents: volumes::Contents,
 }
 
 impl FakeEngine {
@@ -73,6 +74,7 @@ impl FakeEngine {
                 clock: SystemClock,
                 changed,
                 files: transfer::Files::default(),
+                contents: volumes::Contents::default(),
             }),
         }
     }
@@ -224,6 +226,30 @@ impl ContainerEngine for FakeEngine {
         collection: &VolumeGc,
     ) -> Result<Vec<CollectedVolume>, EngineError> {
         self.edit(|host, _| host.collect_volumes(collection))
+    }
+
+    async fn volumes(&self) -> Result<Vec<HeldVolume>, EngineError> {
+        self.look(|host, now| host.held_volumes(now))
+    }
+
+    fn volume_of(&self, deployment: &DeploymentName, key: &str, container: &str) -> Option<String> {
+        volumes::volume_of(deployment, key, container)
+    }
+
+    async fn read_volume(&self, name: &str) -> Result<Archive, EngineError> {
+        self.look(|host, _| host.require_volume(name))?;
+        Ok(self.shared.contents.read(name))
+    }
+
+    async fn write_volume(
+        &self,
+        volume: &VolumeTarget,
+        archive: ArchiveInput,
+    ) -> Result<(), EngineError> {
+        let archive = volumes::whole(archive).await?;
+        self.edit(|host, now| host.make_volume(volume, now))?;
+        self.shared.contents.write(&volume.name, archive);
+        Ok(())
     }
 
     /// Fake containers use no resources.

@@ -583,7 +583,7 @@ fn address_in(network: &AttachedNetwork) -> InstanceAddress {
 }
 
 /// Named volumes of a container; none if its spec cannot be read.
-fn volume_names(deployment: &DeploymentName, container: &str) -> BTreeSet<String> {
+pub(super) fn volume_names(deployment: &DeploymentName, container: &str) -> BTreeSet<String> {
     let Ok(container) = serde_json::from_str::<ContainerSpec>(container) else {
         return BTreeSet::new();
     };

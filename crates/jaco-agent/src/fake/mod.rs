@@ -12,6 +12,7 @@ mod load;
 mod record;
 mod script;
 pub mod transfer;
+mod volumes;
 
 pub use driver::FakeDriver;
 pub use engine::FakeEngine;

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use jaco_types::InstanceId;
+use jaco_types::{DeploymentName, InstanceId};
 use tokio::sync::watch;
 
 use super::AgentStatus;
 use crate::engine::exec::{ExecInputs, ExecOutputs, ExecRequest};
 use crate::engine::transfer::{Archive, ArchiveInput, BoxConnection, PathStat};
 use crate::engine::{
-    CollectedVolume, ContainerEngine, ContainerId, EngineError, LogLines, LogQuery, VolumeGc,
+    CollectedVolume, ContainerEngine, ContainerId, EngineError, HeldVolume, LogLines, LogQuery,
+    VolumeGc, VolumeTarget,
 };
 use crate::removed::RemovedAllocations;
 
@@ -51,6 +52,45 @@ impl AgentHandle {
         collection: &VolumeGc,
     ) -> Result<Vec<CollectedVolume>, EngineError> {
         self.engine.collect_volumes(collection).await
+    }
+
+    /// The volumes of this node.
+    ///
+    /// # Errors
+    /// If the engine is unreachable.
+    pub async fn volumes(&self) -> Result<Vec<HeldVolume>, EngineError> {
+        self.engine.volumes().await
+    }
+
+    /// See [`ContainerEngine::volume_of`].
+    #[must_use]
+    pub fn volume_of(
+        &self,
+        deployment: &DeploymentName,
+        key: &str,
+        container: &str,
+    ) -> Option<String> {
+        self.engine.volume_of(deployment, key, container)
+    }
+
+    /// What is in a volume, as an archive.
+    ///
+    /// # Errors
+    /// See [`ContainerEngine::read_volume`].
+    pub async fn read_volume(&self, name: &str) -> Result<Archive, EngineError> {
+        self.engine.read_volume(name).await
+    }
+
+    /// Makes a volume of an archive.
+    ///
+    /// # Errors
+    /// See [`ContainerEngine::write_volume`].
+    pub async fn write_volume(
+        &self,
+        volume: &VolumeTarget,
+        archive: ArchiveInput,
+    ) -> Result<(), EngineError> {
+        self.engine.write_volume(volume, archive).await
     }
 
     /// Records of allocations removed from this node.

@@ -11,6 +11,7 @@ use jaco_proto::v1::deploy_server::DeployServer;
 use jaco_proto::v1::images_server::ImagesServer;
 use jaco_proto::v1::planner_server::PlannerServer;
 use jaco_proto::v1::query_server::QueryServer;
+use jaco_proto::v1::volumes_server::VolumesServer;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::UnixListener;
 use tokio::runtime::Runtime;
@@ -70,7 +71,8 @@ where
         .add_service(DeployServer::new(Scripted(Arc::clone(&script))))
         .add_service(ImagesServer::new(Scripted(Arc::clone(&script))))
         .add_service(PlannerServer::new(Scripted(Arc::clone(&script))))
-        .add_service(QueryServer::new(Scripted(script)))
+        .add_service(QueryServer::new(Scripted(Arc::clone(&script))))
+        .add_service(VolumesServer::new(Scripted(script)))
         .serve_with_incoming(connections.map(|connection| connection.map(Connection)));
     runtime.spawn(async move {
         server.await.expect("an open listener can be served");

@@ -9,6 +9,7 @@ use jaco_proto::v1::deploy_server::Deploy;
 use jaco_proto::v1::images_server::Images;
 use jaco_proto::v1::planner_server::Planner;
 use jaco_proto::v1::query_server::Query;
+use jaco_proto::v1::volumes_server::Volumes;
 use jaco_types::{ErrorCode, Rejection};
 use prost::Message;
 use tokio_stream::{Stream, StreamExt};

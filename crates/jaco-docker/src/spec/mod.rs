@@ -103,13 +103,18 @@ pub fn read(text: &str) -> Result<ContainerSpec, SpecError> {
     Ok(ContainerSpec::parse(text)?)
 }
 
-/// Named volumes of a container, by the engine's names.
-pub(crate) fn volume_names(
+/// The volumes that a container may mount, by the names that its manifest gives them, with the engine's.
+pub(crate) fn volumes(
     owner: &Owner,
     deployment: &DeploymentName,
     container: &ContainerSpec,
-) -> BTreeSet<String> {
-    mount::volume_names(owner, deployment, container)
+) -> BTreeMap<String, String> {
+    mount::volumes(owner, deployment, container)
+}
+
+/// What a manifest of this deployment calls a volume of this name.
+pub(crate) fn volume_key(owner: &Owner, deployment: &DeploymentName, name: &str) -> String {
+    mount::volume_key(owner, deployment, name)
 }
 
 /// What must exist before the container is created.

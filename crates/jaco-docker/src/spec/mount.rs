@@ -1,6 +1,6 @@
 //! Volumes, binds and tmpfs.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use bollard::models::{
     HostConfig, Mount as DockerMount, MountBindOptions, MountBindOptionsPropagationEnum,
@@ -13,6 +13,9 @@ use jaco_types::DeploymentName;
 
 use super::{SpecError, some, to_map, yes};
 use crate::names;
+
+/// What the name of a volume that a folder is kept in has before its path.
+const PATH_PREFIX: &str = "dir.";
 
 /// Adds the mounts.
 pub(super) fn mount(
@@ -56,16 +59,44 @@ pub(super) fn mount(
     })
 }
 
-/// Named volumes of a container, by the engine's names.
-pub(super) fn volume_names(
+/// The volumes of a container by the names that the manifest gives them, with the engine's: named ones, and folders below the
+/// compose file, each of which may be kept in a volume. Which of those are uploaded instead is not known here.
+pub(super) fn volumes(
     owner: &Owner,
     deployment: &DeploymentName,
     container: &ContainerSpec,
-) -> BTreeSet<String> {
-    let volumes = container.service.volumes.iter();
-    let keys =
-        volumes.filter(|it| it.kind == MountKind::Volume).filter_map(|it| it.source.as_deref());
-    keys.map(|key| volume_name(owner, deployment, key, container.volumes.get(key))).collect()
+) -> BTreeMap<String, String> {
+    let mounts = container.service.volumes.iter();
+    let volumes = mounts.filter_map(|mount| {
+        let key = mount.source.as_deref()?;
+        match mount.kind {
+            MountKind::Volume => {
+                let name = volume_name(owner, deployment, key, container.volumes.get(key));
+                Some((key.to_owned(), name))
+            }
+            MountKind::Bind if !key.starts_with('/') => {
+                Some((folder_key(key), kept_name(owner, deployment, key)))
+            }
+            MountKind::Bind
+            | MountKind::Tmpfs
+            | MountKind::Cluster
+            | MountKind::Npipe
+            | MountKind::Image => None,
+        }
+    });
+    volumes.collect()
+}
+
+/// What a manifest of this deployment calls a volume of this name.
+pub(super) fn volume_key(owner: &Owner, deployment: &DeploymentName, name: &str) -> String {
+    let own = name.strip_prefix(&names::scoped(owner, &format!("{deployment}_")));
+    let Some(key) = own else { return name.to_owned() };
+    decode_path(key).map_or_else(|| key.to_owned(), |path| folder_key(&path))
+}
+
+/// What a folder below the compose file is called beside volumes, which may have its name.
+fn folder_key(path: &str) -> String {
+    format!("./{path}")
 }
 
 /// External volumes, which must exist: Docker would silently create empty ones.
@@ -130,18 +161,22 @@ fn kept_mount(
         labels: Some(names::deployment_labels(owner, deployment)),
         ..MountVolumeOptions::default()
     };
-    let name = names::scoped(owner, &format!("{deployment}_{}", encode_path(path)));
     DockerMount {
-        source: Some(name),
+        source: Some(kept_name(owner, deployment, path)),
         volume_options: Some(options),
         ..plain(mount, MountType::VOLUME)
     }
 }
 
+/// Name of the volume that a folder is kept in.
+fn kept_name(owner: &Owner, deployment: &DeploymentName, path: &str) -> String {
+    names::scoped(owner, &format!("{deployment}_{}", encode_path(path)))
+}
+
 /// Encodes a path in a volume name. Characters that are not allowed become their code points, so
 /// that two paths never share a volume.
 fn encode_path(path: &str) -> String {
-    let mut word = String::from("dir.");
+    let mut word = String::from(PATH_PREFIX);
     for character in path.chars() {
         match character {
             'a'..='z' | 'A'..='Z' | '0'..='9' | '-' => word.push(character),
@@ -149,6 +184,19 @@ fn encode_path(path: &str) -> String {
         }
     }
     word
+}
+
+/// The path that was encoded so; `None` if this is no such word.
+fn decode_path(word: &str) -> Option<String> {
+    let mut path = String::new();
+    for (position, part) in word.strip_prefix(PATH_PREFIX)?.split('_').enumerate() {
+        if position % 2 == 0 {
+            path.push_str(part);
+        } else {
+            path.push(char::from_u32(u32::from_str_radix(part, 16).ok()?)?);
+        }
+    }
+    Some(path)
 }
 
 /// The `binds` form creates a missing source path, which the `mounts` form cannot before Docker 23.
@@ -271,5 +319,21 @@ fn plain(mount: &Mount, typ: MountType) -> DockerMount {
         target: Some(mount.target.clone()),
         read_only: Some(mount.read_only),
         ..DockerMount::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A path is found again in the name of its volume, whatever is in it; other names are not taken for paths.
+    #[test]
+    fn paths_are_found_in_names_of_volumes() {
+        for path in ["data", "my_data/./x.y", "é_ü", "_", "a b"] {
+            assert_eq!(decode_path(&encode_path(path)).as_deref(), Some(path));
+        }
+        for word in ["data", "dir", "dir.a_zz_"] {
+            assert_eq!(decode_path(word), None, "{word}");
+        }
     }
 }

@@ -188,6 +188,7 @@ enum Path {
 
 const AUDIT: &str = include_str!("../../../../tests/tests/cluster/audit.rs");
 const COPYING: &str = include_str!("../../../../tests/tests/cluster/copying.rs");
+const VOLUMES: &str = include_str!("../../../../tests/tests/cluster/volumes.rs");
 const FORWARDING: &str = include_str!("../../../../tests/tests/cluster/forwarding.rs");
 const EXEC: &str = include_str!("../../../../tests/tests/cluster/exec.rs");
 const BACKUP: &str = include_str!("../../../../tests/tests/cluster/backup.rs");
@@ -274,6 +275,9 @@ fn path(kind: AuditKind) -> Path {
         }
         AuditKind::ExecStarted => AtAnEdge(EXEC, "command_runs_on_the_node_of_the_replica"),
         AuditKind::CopyStarted => AtAnEdge(COPYING, "files_are_copied_whichever_node_is_asked"),
+        AuditKind::VolumeRead | AuditKind::VolumeWrite => {
+            AtAnEdge(VOLUMES, "volumes_are_backed_up_and_restored_from_any_node")
+        }
         AuditKind::ForwardStarted => AtAnEdge(FORWARDING, "ports_are_forwarded_from_any_node"),
         AuditKind::VolumesCollected => AtAnEdge(ALLOCATIONS, "volumes_are_kept_until_gc"),
         AuditKind::NetworkKeyRotated => AtAnEdge(ROTATION, "a_key_is_rotated_under_traffic"),

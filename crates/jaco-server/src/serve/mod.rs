@@ -26,6 +26,8 @@ use jaco_proto::v1::planner_server::PlannerServer;
 use jaco_proto::v1::query_server::QueryServer;
 use jaco_proto::v1::routing_server::RoutingServer;
 use jaco_proto::v1::uploads_server::UploadsServer;
+use jaco_proto::v1::volume_writes_server::VolumeWritesServer;
+use jaco_proto::v1::volumes_server::VolumesServer;
 use tokio::net::UnixListener;
 use tokio_stream::wrappers::UnixListenerStream;
 use tokio_util::sync::CancellationToken;
@@ -57,6 +59,7 @@ use crate::service::planner::PlannerService;
 use crate::service::query::QueryService;
 use crate::service::query::shared::SharedStatus;
 use crate::service::routing::RoutingService;
+use crate::service::volumes::{VolumeWritesService, VolumesService};
 use crate::unread::{UnreadLayer, UnreadLimits};
 
 pub use loopback::serve_loopback;
@@ -71,6 +74,8 @@ fn routes(context: Context, lifecycle: Arc<dyn Lifecycle>) -> Routes {
     let exec = ExecServer::new(ExecService::new(context.clone()));
     let images = ImagesServer::new(ImagesService::new(context.clone()));
     let uploads = UploadsServer::new(UploadsService::new(context.clone()));
+    let volumes = VolumesServer::new(VolumesService::new(context.clone()));
+    let volume_writes = VolumeWritesServer::new(VolumeWritesService::new(context.clone()));
     let peer = PeerServer::new(PeerService::new(context.clone()));
     Routes::new(cluster)
         .add_service(
@@ -81,6 +86,8 @@ fn routes(context: Context, lifecycle: Arc<dyn Lifecycle>) -> Routes {
         .add_service(exec.max_decoding_message_size(INPUT_BYTES_MAX))
         .add_service(images.max_encoding_message_size(MESSAGE_BYTES_MAX))
         .add_service(uploads.max_decoding_message_size(INPUT_BYTES_MAX))
+        .add_service(volumes.max_encoding_message_size(MESSAGE_BYTES_MAX))
+        .add_service(volume_writes.max_decoding_message_size(INPUT_BYTES_MAX))
         .add_service(routing.max_encoding_message_size(MESSAGE_BYTES_MAX))
         .add_service(planner.max_encoding_message_size(MESSAGE_BYTES_MAX))
         .add_service(SharedStatus::new(query.max_encoding_message_size(MESSAGE_BYTES_MAX), context))

@@ -11,5 +11,6 @@ pub(crate) mod planner;
 pub(crate) mod query;
 pub(crate) mod routing;
 mod upgraded;
+pub(crate) mod volumes;
 
 pub(crate) use context::Context;

@@ -169,6 +169,18 @@ pub(super) fn copies_may_be_audited(state: &ClusterState) -> Result<(), Rejectio
     }
 }
 
+/// Whether all members know the events of reads and writes of volumes: they run this version, or have read such an event.
+///
+/// # Errors
+/// `members_outdated` as long as a member may not.
+pub(super) fn volumes_may_be_audited(state: &ClusterState) -> Result<(), Rejection> {
+    let by_version = by_all(state, "volumes can be read and written", ErrorCode::MembersOutdated);
+    match by_version {
+        Err(_) if has_event(state, &[AuditKind::VolumeRead, AuditKind::VolumeWrite]) => Ok(()),
+        by_version => by_version,
+    }
+}
+
 /// Whether an event of one of these kinds is kept.
 fn has_event(state: &ClusterState, kinds: &[AuditKind]) -> bool {
     state.audit.events.values().any(|event| kinds.contains(&event.kind))

@@ -207,6 +207,17 @@ fn about(method: &str, deployment: &str) -> Vec<Bytes> {
             let input = v1::forward_input::Input::Start(start);
             vec![v1::ForwardInput { input: Some(input) }.encode_to_vec()]
         }
+        "/jaco.v1.Volumes/ReadVolume" => {
+            let volume = "data".to_owned();
+            let read = v1::ReadVolumeRequest { deployment, volume, ..Default::default() };
+            vec![read.encode_to_vec()]
+        }
+        "/jaco.v1.VolumeWrites/WriteVolume" => {
+            let volume = "data".to_owned();
+            let start = v1::WriteVolumeStart { deployment, volume, ..Default::default() };
+            let input = v1::volume_input::Input::Start(start);
+            vec![v1::VolumeInput { input: Some(input) }.encode_to_vec()]
+        }
         "/jaco.v1.Query/Logs" => {
             vec![v1::LogsRequest { deployment, ..Default::default() }.encode_to_vec()]
         }

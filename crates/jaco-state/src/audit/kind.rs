@@ -123,6 +123,10 @@ audit_kinds! {
     CopyStarted => 406, "copy_started";
     /// A port of a replica's container was forwarded to a user.
     ForwardStarted => 407, "forward_started";
+    /// What is in a volume was read.
+    VolumeRead => 408, "volume_read";
+    /// A volume was made of an archive.
+    VolumeWrite => 409, "volume_write";
     /// Networks became the cluster's.
     NetworksEnabled => 750, "networks_enabled";
     /// A shared network was created.

@@ -15,4 +15,4 @@ pub(crate) use damage::Damage;
 pub(crate) use index::NamedPart;
 pub(crate) use read::Backup;
 pub(crate) use source::{Source, SourceError, Stopped};
-pub(crate) use write::{Partial, Summary, Writer};
+pub(crate) use write::{Summary, Writer, finish};

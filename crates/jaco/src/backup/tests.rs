@@ -16,7 +16,8 @@ use prost::bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 use super::format::{FORMAT, MAGIC};
-use super::{Backup, Damage, Partial, Writer};
+use super::{Backup, Damage, Writer, finish};
+use crate::partial::Partial;
 
 /// Written by the first version that wrote backups.
 const FROZEN: &[u8] = include_bytes!("frozen/v1.jacobak");
@@ -297,13 +298,13 @@ fn backup_gets_its_name_when_it_is_complete() {
     let mut writer = Writer::new(partial.out()).unwrap();
     writer.part(&BackupPart { kind: parts().into_iter().next() }).unwrap();
     assert_eq!(writer.finish().unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
-    assert!(matches!(partial.finish(), Err(Damage::Truncated(_))));
+    assert!(matches!(finish(partial), Err(Damage::Truncated(_))));
     assert_eq!(listed(), Vec::<String>::new());
 
     let partial = Partial::create(&path).unwrap();
     partial.out().write_all(FROZEN).unwrap();
     assert_eq!(listed(), ["a.jacobak.partial"]);
-    partial.finish().unwrap();
+    finish(partial).unwrap();
     assert_eq!(listed(), ["a.jacobak"]);
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     assert!(open(&std::fs::read(&path).unwrap()).is_ok());

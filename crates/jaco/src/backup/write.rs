@@ -1,9 +1,6 @@
 //! Writes a backup file, which gets its final name only when it is complete, durable and verified.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::io::{self, Write};
 
 use jaco_proto::v1::backup_part::Kind;
 use jaco_proto::v1::{BackupEnd, BackupHeader, BackupPart};
@@ -13,6 +10,7 @@ use sha2::{Digest, Sha256};
 use super::damage::Damage;
 use super::format::{FORMAT, MAGIC};
 use super::read::Backup;
+use crate::partial::Partial;
 
 /// The contents of a complete backup.
 #[derive(Debug)]
@@ -102,66 +100,11 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// A temporary file beside the final one, which only its owner can read. Dropped unfinished, it is removed.
-#[derive(Debug)]
-pub(crate) struct Partial {
-    path: PathBuf,
-    file: File,
-    destination: PathBuf,
-}
-
-impl Partial {
-    /// Creates the temporary file `PATH.partial`. The file of an interrupted run is replaced.
-    ///
-    /// # Errors
-    /// If the file cannot be created.
-    pub(crate) fn create(path: &Path) -> io::Result<Self> {
-        let mut beside = path.as_os_str().to_owned();
-        beside.push(".partial");
-        let beside = PathBuf::from(beside);
-        match fs::remove_file(&beside) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            Ok(()) | Err(_) => {}
-        }
-        let mut options = OpenOptions::new();
-        let file = options.read(true).write(true).create_new(true).mode(0o600).open(&beside)?;
-        Ok(Self { path: beside, file, destination: path.to_owned() })
-    }
-
-    /// The output for the parts.
-    pub(crate) fn out(&self) -> BufWriter<&File> {
-        BufWriter::new(&self.file)
-    }
-
-    /// Verifies the file and gives it its final name.
-    ///
-    /// # Errors
-    /// How it is damaged; then there is no backup.
-    pub(crate) fn finish(self) -> Result<(), Damage> {
-        self.file.sync_all()?;
-        Backup::open(self.file.try_clone()?)?;
-        let (own, at_path) = (self.file.metadata()?, fs::symlink_metadata(&self.path)?);
-        if (own.dev(), own.ino()) != (at_path.dev(), at_path.ino()) {
-            let other = format!("another process is writing a backup to {}", self.path.display());
-            return Err(io::Error::other(other).into());
-        }
-        fs::rename(&self.path, &self.destination)?;
-        let folder = self.destination.parent().filter(|folder| !folder.as_os_str().is_empty());
-        File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
-        Ok(())
-    }
-}
-
-impl Drop for Partial {
-    fn drop(&mut self) {
-        // After `finish` this path does not exist, or is the file of another process.
-        let is_own = |at_path: fs::Metadata| {
-            self.file
-                .metadata()
-                .is_ok_and(|own| (own.dev(), own.ino()) == (at_path.dev(), at_path.ino()))
-        };
-        if fs::symlink_metadata(&self.path).is_ok_and(is_own) {
-            fs::remove_file(&self.path).ok();
-        }
-    }
+/// Verifies the file of a backup and gives it its final name.
+///
+/// # Errors
+/// How it is damaged; then there is no backup.
+pub(crate) fn finish(partial: Partial) -> Result<(), Damage> {
+    Backup::open(partial.synced()?)?;
+    Ok(partial.keep()?)
 }

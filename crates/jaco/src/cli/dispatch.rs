@@ -35,6 +35,7 @@ pub(crate) async fn dispatch(command: Command, session: &mut Session) -> Result<
         Command::Config(args) => interruptible(admin::contents::config::run(session, args)).await,
         Command::Secret(args) => interruptible(admin::contents::secret::run(session, args)).await,
         Command::Image(args) => interruptible(Box::pin(admin::image::run(session, args))).await,
+        Command::Volume(args) => interruptible(Box::pin(admin::volume::run(session, args))).await,
         Command::Registry(args) => interruptible(admin::registry::run(session, args)).await,
         Command::Policy(args) => interruptible(admin::policy::run(session, args)).await,
         Command::Network(args) => interruptible(admin::network::run(session, args)).await,

@@ -70,6 +70,7 @@ pub(crate) enum Command {
     Config(admin::contents::config::Args),
     Secret(admin::contents::secret::Args),
     Image(admin::image::Args),
+    Volume(admin::volume::Args),
     Registry(admin::registry::Args),
     Policy(admin::policy::Args),
     Network(admin::network::Args),

@@ -23,6 +23,10 @@ pub(super) enum Kind {
     SharedNetwork,
     Registry,
     Certificate,
+    /// The name of a pushed image.
+    Image,
+    /// `shop/data`.
+    Volume,
     /// Of the user's own contexts; no cluster is asked.
     Context,
     /// A side of `jaco cp`: `shop/web:` or a path of this machine.
@@ -69,6 +73,8 @@ pub(super) fn of(command: &str, arg: &clap::Arg) -> Option<Kind> {
         ("secret get" | "secret set" | "secret rm" | "secret allow", "name") => Some(Kind::Secret),
         ("network rm", "name") => Some(Kind::SharedNetwork),
         ("certificate set" | "certificate rm", "name") => Some(Kind::Certificate),
+        ("image rm", "name") => Some(Kind::Image),
+        ("volume backup" | "volume restore", "volume") => Some(Kind::Volume),
         _ => by_value,
     }
 }

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use jaco_client::{Client, ClientError};
 use jaco_proto::v1::{
-    ListCertificatesRequest, ListContentsRequest, ListNetworksRequest, ListRegistriesRequest,
-    ListTokensRequest, StatusRequest, StatusResponse, StatusScope, TokenInfo,
+    ListCertificatesRequest, ListContentsRequest, ListImagesRequest, ListNetworksRequest,
+    ListRegistriesRequest, ListTokensRequest, ListVolumesRequest, StatusRequest, StatusResponse,
+    StatusScope, TokenInfo,
 };
 use tokio::time::Instant;
 
@@ -102,6 +103,15 @@ async fn ask(kind: Kind, word: &str, client: &Client) -> Result<Vec<String>, Cli
         Kind::Certificate => {
             let known = client.list_certificates(ListCertificatesRequest {}).await?.certificates;
             known.into_iter().map(|certificate| certificate.name).collect()
+        }
+        Kind::Image => {
+            let known = client.list_images(ListImagesRequest::default()).await?.images;
+            known.into_iter().flat_map(|image| image.names).collect()
+        }
+        Kind::Volume => {
+            let known = client.list_volumes(ListVolumesRequest::default()).await?.volumes;
+            let named = known.into_iter().map(|one| format!("{}/{}", one.deployment, one.volume));
+            named.collect()
         }
     })
 }

@@ -34,5 +34,6 @@ pub(crate) mod termination;
 pub(crate) mod token;
 pub(crate) mod top;
 mod traffic;
+pub(crate) mod volume;
 
 pub(crate) use list::{List, Summary};

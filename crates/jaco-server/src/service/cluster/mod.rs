@@ -26,6 +26,7 @@ use jaco_proto::v1::cluster_server::Cluster;
 use jaco_types::{Author, ErrorCode, Identity, Rejection};
 use tonic::{Request, Response, Status};
 
+pub(in crate::service) use self::nodes::find_node;
 use super::context::{Context, on_leader};
 use crate::auth::connection::Caller;
 use crate::auth::{address, asked_from, caller};

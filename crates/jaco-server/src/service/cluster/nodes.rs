@@ -138,7 +138,14 @@ impl Write for v1::RemoveNodeRequest {
     }
 }
 
-pub(super) fn find_node(state: &ClusterState, hostname: &str) -> Result<NodeId, Rejection> {
+/// The member of this name.
+///
+/// # Errors
+/// If there is none.
+pub(in crate::service) fn find_node(
+    state: &ClusterState,
+    hostname: &str,
+) -> Result<NodeId, Rejection> {
     let name = Hostname::new(hostname).map_err(invalid)?;
     let node = state.node_by_hostname(&name).map(|node| node.id);
     node.ok_or_else(|| {

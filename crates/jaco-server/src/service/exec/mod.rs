@@ -97,7 +97,7 @@ impl Exec for ExecService {
 }
 
 /// The first message of a stream.
-async fn first<T: Default>(inputs: &mut Streaming<T>) -> Result<T, Status> {
+pub(super) async fn first<T: Default>(inputs: &mut Streaming<T>) -> Result<T, Status> {
     let first = tokio::time::timeout(FIRST_MESSAGE, inputs.message()).await;
     let first = first
         .map_err(|_| Status::deadline_exceeded("no message was received before the deadline"))??;

@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use jaco_proto::v1::BackupRequest;
 use serde_json::{Value, json};
 
-use crate::backup::{Partial, Source, SourceError, Stopped, Summary, Writer};
+use crate::backup::{Source, SourceError, Stopped, Summary, Writer, finish};
 use crate::error::CliError;
 use crate::format::table::Table;
 use crate::format::time;
 use crate::manifest::disk::STDIN;
 use crate::output::{Frame, Show, Stream};
+use crate::partial::Partial;
 use crate::session::{CommandResult, Session};
 
 /// The number of bytes between two updates of the progress line.
@@ -73,7 +74,7 @@ pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
         session.ui.draw(Stream::Err, &[]).map_err(CliError::Output)?;
     }
     let summary = received.map_err(|failed| failed.error(&path))?;
-    let finished = partial.finish();
+    let finished = finish(partial);
     finished.map_err(|damage| CliError::local(format!("cannot complete {path}"), damage))?;
     if let Some(note) = source.note() {
         session.ui.note(&note);

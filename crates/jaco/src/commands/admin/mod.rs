@@ -18,3 +18,4 @@ mod rotate_ca;
 mod rotate_kek;
 pub(crate) mod route;
 pub(crate) mod token;
+pub(crate) mod volume;

@@ -111,7 +111,7 @@ fn damage_error(path: &str, damage: Damage) -> CliError {
 }
 
 /// Opens the file. Stdin is copied to a temporary file, because a backup is read twice.
-fn source(path: &Path) -> io::Result<File> {
+pub(super) fn source(path: &Path) -> io::Result<File> {
     if path != Path::new(STDIN) {
         let file = File::open(path)?;
         if !file.metadata()?.is_file() {

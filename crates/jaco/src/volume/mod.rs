@@ -1,0 +1,7 @@
+//! What is in volumes, on its way between the cluster and files.
+
+mod file;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use file::{Facts, FileError, Verified, Writer, verify};

@@ -1,0 +1,207 @@
+//! What is in volumes: backed up and restored with real containers.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use jaco_testkit::docker::{containers, docker};
+use jaco_testkit::{Cluster, Engine, eventually, fresh_request_id, v1};
+
+use crate::scenario::IMAGE;
+
+/// Applies `shop` with these volumes of its service, and waits until it runs.
+async fn deploy(cluster: &Cluster, mounts: &str, declared: &str) {
+    let service = format!(r#"{{"db":{{"image":"{IMAGE}","volumes":[{mounts}]}}}}"#);
+    let request = v1::ApplyRequest {
+        compose_json: format!(r#"{{"name":"shop","services":{service},"volumes":{{{declared}}}}}"#),
+        request_id: fresh_request_id(),
+        ..v1::ApplyRequest::default()
+    };
+    cluster.client().apply(request).await.expect("the deployment is admitted");
+    cluster.converged(0, "shop").await;
+}
+
+const NAMED: &str = r#"{"type":"volume","source":"data","target":"/data"}"#;
+const DECLARED: &str = r#""data":{"name":"shop_data"}"#;
+
+fn said(out: &Output) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    format!("{}{}", text(&out.stdout), text(&out.stderr))
+}
+
+fn ok(cluster: &Cluster, args: &[&str]) -> String {
+    let out = cluster.cli(0, args);
+    assert!(out.status.success(), "{args:?}: {}", said(&out));
+    said(&out)
+}
+
+fn refused(cluster: &Cluster, args: &[&str], code: &str) {
+    let out = cluster.cli(0, args);
+    let said = said(&out);
+    assert!(!out.status.success() && said.contains(code), "{args:?}: {said}");
+}
+
+/// Where the engine has the volume that a deployment calls so.
+fn folder(cluster: &Cluster, name: &str) -> PathBuf {
+    let id = volume(cluster, name).expect("it is there");
+    docker(&["volume", "inspect", "--format", "{{.Mountpoint}}", &id]).trim().into()
+}
+
+/// The engine's name of the volume that ends so.
+fn volume(cluster: &Cluster, name: &str) -> Option<String> {
+    let own = format!("label=jaco.cluster_id={}", cluster.id);
+    let all = docker(&["volume", "ls", "--quiet", "--filter", &own]);
+    all.lines().find(|id| id.ends_with(name)).map(str::to_owned)
+}
+
+/// Containers through which volumes are read and written.
+fn accesses() -> String {
+    docker(&["ps", "--all", "--quiet", "--filter", "label=jaco.volume_access"])
+}
+
+async fn stopped(cluster: &Cluster) {
+    ok(cluster, &["disable", "shop/db"]);
+    eventually("no container is left", || async {
+        let left = containers(&cluster.id);
+        if left.is_empty() { Ok(()) } else { Err(left) }
+    })
+    .await;
+}
+
+async fn collected(cluster: &Cluster) {
+    ok(cluster, &["delete", "shop", "--yes"]);
+    eventually("nothing is left of the test", || async {
+        let told = ok(cluster, &["gc", "--yes"]);
+        if volume(cluster, "").is_none() { Ok(()) } else { Err(told) }
+    })
+    .await;
+}
+
+/// R-OPS-1: a volume comes back as it was, with owners, modes and links, also where it was lost; nothing is read while it is
+/// written, nothing replaced unasked, and no container of the copy is left.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_volume_comes_back_as_it_was() {
+    let cluster = Cluster::start(1, Engine::Docker).await;
+    let here = tempfile::tempdir().expect("a folder");
+    let file = here.path().join("data.tar");
+    let path = file.to_str().expect("it is UTF-8");
+    deploy(&cluster, NAMED, DECLARED).await;
+    let data = folder(&cluster, "shop_data");
+    fs::create_dir(data.join("base")).expect("it can be made");
+    fs::write(data.join("base/1"), vec![7; 3 << 20]).expect("it can be written");
+    fs::hard_link(data.join("base/1"), data.join("base/2")).expect("it can be linked");
+    symlink("base/1", data.join("link")).expect("it can be linked");
+    fs::set_permissions(data.join("base"), fs::Permissions::from_mode(0o750)).expect("owned");
+    fs::set_permissions(&data, fs::Permissions::from_mode(0o700)).expect("owned");
+    for part in ["", "base", "base/1"] {
+        chown(data.join(part), Some(999), Some(998)).expect("root may");
+    }
+
+    refused(&cluster, &["volume", "backup", "shop/data", path], "error[volume_in_use]");
+    assert!(!file.exists(), "a refused backup leaves no file");
+    ok(&cluster, &["volume", "backup", "shop/data", path, "--live"]);
+    stopped(&cluster).await;
+    let told = ok(&cluster, &["volume", "backup", "shop/data", path, "--force", "-o", "json"]);
+    assert!(told.contains("\"sha256\""), "{told}");
+    assert_eq!(fs::metadata(&file).expect("it is there").mode() & 0o777, 0o600);
+    let listed = Command::new("tar").arg("tf").arg(&file).output().expect("tar runs");
+    assert!(listed.status.success() && said(&listed).contains("./base/1"), "{}", said(&listed));
+
+    fs::write(data.join("later"), "gone after it").expect("it can be written");
+    fs::remove_file(data.join("base/1")).expect("it can be removed");
+    refused(&cluster, &["volume", "restore", "shop/data", path], "error[volume_exists]");
+    ok(&cluster, &["volume", "restore", "shop/data", path, "--replace"]);
+    is_as_it_was(&folder(&cluster, "shop_data"));
+    ok(&cluster, &["enable", "shop/db"]);
+    cluster.converged(0, "shop").await;
+    refused(&cluster, &["volume", "restore", "shop/data", path, "--replace"], "[volume_in_use]");
+
+    // Its disk was lost.
+    stopped(&cluster).await;
+    docker(&["volume", "rm", &volume(&cluster, "shop_data").expect("it is there")]);
+    ok(&cluster, &["volume", "restore", "shop/data", path]);
+    is_as_it_was(&folder(&cluster, "shop_data"));
+    refused(&cluster, &["volume", "restore", "shop/none", path], "error[volume_not_found]");
+    eventually("the containers of the copies are gone", || async {
+        let left = accesses();
+        if left.is_empty() { Ok(()) } else { Err(left) }
+    })
+    .await;
+    collected(&cluster).await;
+}
+
+fn is_as_it_was(data: &Path) {
+    let facts = |part: &str| {
+        let seen = fs::symlink_metadata(data.join(part)).expect("it is there");
+        (seen.uid(), seen.gid(), seen.mode() & 0o7777)
+    };
+    assert_eq!(facts(""), (999, 998, 0o700));
+    assert_eq!(facts("base"), (999, 998, 0o750));
+    assert_eq!(fs::read(data.join("base/2")).expect("it is there"), vec![7; 3 << 20]);
+    let inode = |part: &str| fs::metadata(data.join(part)).expect("it is there").ino();
+    assert_eq!(inode("base/1"), inode("base/2"));
+    assert_eq!(fs::read_link(data.join("link")).expect("it is there"), Path::new("base/1"));
+    assert!(!data.join("later").exists(), "it was not in the backup");
+}
+
+/// R-OPS-1: a restore that breaks off in the middle leaves no half volume that a service would start with.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restore_that_breaks_off_leaves_no_volume() {
+    let cluster = Cluster::start(1, Engine::Docker).await;
+    deploy(&cluster, NAMED, DECLARED).await;
+    let here = tempfile::tempdir().expect("a folder");
+    fs::write(here.path().join("file"), vec![7; 4 << 20]).expect("it can be written");
+    let tar = Command::new("tar").arg("c").arg("-C").arg(here.path()).arg(".").output();
+    let archive = tar.expect("tar runs").stdout;
+    stopped(&cluster).await;
+    let start = v1::WriteVolumeStart {
+        deployment: "shop".to_owned(),
+        volume: "data".to_owned(),
+        node: String::new(),
+        existing: "replace".to_owned(),
+    };
+    let (mut write, inputs, _) =
+        cluster.client().write_volume(start).await.expect("the write begins");
+    let half = archive[..3 << 20].to_vec();
+    let sent = std::thread::spawn(move || {
+        half.chunks(512 << 10).for_each(|piece| {
+            // It is not refused before its end.
+            let _taken = inputs.send_blocking(piece.to_vec());
+        });
+    });
+    sent.join().expect("it does not panic");
+    let broken = write.done().await.expect_err("it has no end");
+    assert!(broken.to_string().contains("the volume could not be copied"), "{broken}");
+    assert_eq!(volume(&cluster, "shop_data"), None, "a half volume is left");
+    eventually("the container of the copy is gone", || async {
+        let left = accesses();
+        if left.is_empty() { Ok(()) } else { Err(left) }
+    })
+    .await;
+    ok(&cluster, &["enable", "shop/db"]);
+    cluster.converged(0, "shop").await;
+    collected(&cluster).await;
+}
+
+/// R-SEL-3: a folder of the manifest that is kept in a volume is data as well: garbage collection leaves that of a disabled
+/// service alone, and it is backed up by its path.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kept_folder_of_a_disabled_service_survives_gc() {
+    let cluster = Cluster::start(1, Engine::Docker).await;
+    let mount =
+        r#"{"type":"bind","source":"./my_data","target":"/data","bind":{"create_host_path":true}}"#;
+    deploy(&cluster, mount, "").await;
+    let kept = folder(&cluster, "my_5f_data");
+    fs::write(kept.join("file"), "data").expect("it can be written");
+    stopped(&cluster).await;
+    assert!(ok(&cluster, &["gc", "--yes"]).starts_with("nothing to remove"), "it is needed");
+    assert_eq!(fs::read(kept.join("file")).expect("it is there"), b"data");
+    let listed = ok(&cluster, &["volume", "ls", "shop"]);
+    assert!(listed.contains("shop/./my_data"), "{listed}");
+    let here = tempfile::tempdir().expect("a folder");
+    let file = here.path().join("data.tar");
+    ok(&cluster, &["volume", "backup", "shop/./my_data", file.to_str().expect("it is UTF-8")]);
+    assert!(file.exists());
+    collected(&cluster).await;
+}
