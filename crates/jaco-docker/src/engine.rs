@@ -71,8 +71,8 @@ impl DockerOptions {
 pub struct DockerEngine {
     owner: Owner,
     docker: Docker,
-    /// Set once the API version is negotiated, which takes a request.
-    negotiated: OnceCell<()>,
+    /// Set once the API version is negotiated and nothing of an earlier process is left, which takes requests.
+    prepared: OnceCell<()>,
     networks: Arc<Networks>,
     /// Details of each container, valid while its fingerprint in the list is unchanged.
     details: Mutex<HashMap<String, (String, ObservedContainer)>>,
@@ -96,7 +96,7 @@ impl DockerEngine {
         Ok(Self {
             owner: options.owner,
             docker: docker.with_request_modifier(auth::url_safe_auth_header),
-            negotiated: OnceCell::new(),
+            prepared: OnceCell::new(),
             networks: Arc::default(),
             details: Mutex::default(),
             joining: tokio::sync::Mutex::default(),
@@ -104,10 +104,13 @@ impl DockerEngine {
         })
     }
 
-    /// The client, with the API version negotiated.
+    /// The client, with the API version negotiated. No container is started before half restored volumes are removed.
     async fn docker(&self) -> Result<&Docker, EngineError> {
-        let settle = async || self.docker.clone().negotiate_version().await.map(drop);
-        self.negotiated.get_or_try_init(settle).await.map_err(engine_error)?;
+        let prepare = async || {
+            self.docker.clone().negotiate_version().await.map_err(engine_error)?;
+            volume_content::remove_left(&self.docker, &self.owner, &self.accesses).await
+        };
+        self.prepared.get_or_try_init(prepare).await?;
         Ok(&self.docker)
     }
 

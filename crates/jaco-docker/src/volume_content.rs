@@ -21,8 +21,12 @@ use tokio::sync::Mutex;
 use crate::error::{NOT_FOUND, allow, engine_error, status};
 use crate::{archive, names};
 
-/// Label of the containers, with the scope of their owner. They have no other, so that nothing takes them for replicas.
+/// Label of the containers, with the scope of their owner. They have none that replicas have, so that nothing takes them for
+/// one.
 pub(crate) const LABEL: &str = "jaco.volume_access";
+
+/// Label of those that write, with the volume: it is half written as long as there is one.
+const WRITES: &str = "jaco.volume_writes";
 
 /// Name and tag of the empty image.
 const IMAGE: (&str, &str) = ("jaco-volume-access", "1");
@@ -38,6 +42,39 @@ const EMPTY_ARCHIVE: [u8; 2 * BLOCK_BYTES] = [0; 2 * BLOCK_BYTES];
 
 /// The containers of this process that are in use. Others with the label were left by a process that has ended.
 pub(crate) type InUse = Arc<Mutex<BTreeSet<String>>>;
+
+/// Removes what a process before this one has left: its containers, and the volumes that it had not written to their end.
+///
+/// # Errors
+/// If the engine is unreachable. A volume that a container has mounted since stays.
+pub(crate) async fn remove_left(
+    docker: &Docker,
+    owner: &Owner,
+    in_use: &InUse,
+) -> Result<(), EngineError> {
+    let used = in_use.lock().await;
+    let label = format!("{LABEL}={}", names::scope(owner));
+    let options = ListContainersOptions {
+        all: true,
+        filters: Some(HashMap::from([("label".to_owned(), vec![label])])),
+        ..ListContainersOptions::default()
+    };
+    let listed = docker.list_containers(Some(options)).await.map_err(engine_error)?;
+    for container in listed {
+        let Some(id) = container.id.filter(|id| !used.contains(id)) else { continue };
+        let half_written = container.labels.unwrap_or_default().remove(WRITES);
+        discard(docker, &id).await?;
+        let Some(volume) = half_written else { continue };
+        match remove(docker, &volume).await {
+            Ok(()) => tracing::warn!(volume, "half restored volume removed"),
+            Err(EngineError::Refused { reason }) => {
+                tracing::error!(volume, reason, "half restored volume not removed");
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
 
 /// See [`jaco_agent::ContainerEngine::read_volume`].
 pub(crate) async fn read(
@@ -208,7 +245,7 @@ struct Access {
 }
 
 impl Access {
-    /// Makes the container, and removes those that a process before this one has left.
+    /// Makes the container.
     async fn open(
         docker: &Docker,
         owner: &Owner,
@@ -217,7 +254,6 @@ impl Access {
         writing: Writing,
     ) -> Result<Self, EngineError> {
         let mut used = in_use.lock().await;
-        remove_left(docker, owner, &used).await?;
         let body = body(owner, volume, writing);
         let create = || docker.create_container(None::<CreateContainerOptions>, body.clone());
         let created = match create().await {
@@ -252,6 +288,10 @@ impl Drop for Access {
 }
 
 fn body(owner: &Owner, volume: &str, writing: Writing) -> ContainerCreateBody {
+    let mut labels = HashMap::from([(LABEL.to_owned(), names::scope(owner))]);
+    if writing == Writing::Yes {
+        labels.insert(WRITES.to_owned(), volume.to_owned());
+    }
     let mount = Mount {
         target: Some(TARGET.to_owned()),
         source: Some(volume.to_owned()),
@@ -266,7 +306,7 @@ fn body(owner: &Owner, volume: &str, writing: Writing) -> ContainerCreateBody {
     ContainerCreateBody {
         image: Some(format!("{}:{}", IMAGE.0, IMAGE.1)),
         cmd: Some(vec!["none".to_owned()]),
-        labels: Some(HashMap::from([(LABEL.to_owned(), names::scope(owner))])),
+        labels: Some(labels),
         host_config: Some(HostConfig {
             network_mode: Some("none".to_owned()),
             mounts: Some(vec![mount]),
@@ -286,24 +326,6 @@ async fn make_image(docker: &Docker) -> Result<(), EngineError> {
     let archive = bollard::body_full(EMPTY_ARCHIVE.to_vec().into());
     let made = docker.create_image(Some(options), Some(archive), None);
     made.try_for_each(|_| std::future::ready(Ok(()))).await.map_err(engine_error)
-}
-
-async fn remove_left(
-    docker: &Docker,
-    owner: &Owner,
-    in_use: &BTreeSet<String>,
-) -> Result<(), EngineError> {
-    let label = format!("{LABEL}={}", names::scope(owner));
-    let options = ListContainersOptions {
-        all: true,
-        filters: Some(HashMap::from([("label".to_owned(), vec![label])])),
-        ..ListContainersOptions::default()
-    };
-    let listed = docker.list_containers(Some(options)).await.map_err(engine_error)?;
-    for id in listed.into_iter().filter_map(|one| one.id).filter(|id| !in_use.contains(id)) {
-        discard(docker, &id).await?;
-    }
-    Ok(())
 }
 
 async fn discard(docker: &Docker, id: &str) -> Result<(), EngineError> {

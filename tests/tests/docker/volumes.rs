@@ -184,6 +184,53 @@ async fn a_restore_that_breaks_off_leaves_no_volume() {
     collected(&cluster).await;
 }
 
+/// R-OPS-1: a daemon that is killed in the middle of a restore removes the half volume when it is back, before a service could
+/// start with it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restore_whose_daemon_is_killed_leaves_no_volume() {
+    let mut cluster = Cluster::start(1, Engine::Docker).await;
+    deploy(&cluster, NAMED, DECLARED).await;
+    stopped(&cluster).await;
+    let start = v1::WriteVolumeStart {
+        deployment: "shop".to_owned(),
+        volume: "data".to_owned(),
+        node: String::new(),
+        existing: "replace".to_owned(),
+    };
+    let here = tempfile::tempdir().expect("a folder");
+    fs::write(here.path().join("file"), vec![7; 4 << 20]).expect("it can be written");
+    let tar = Command::new("tar").arg("c").arg("-C").arg(here.path()).arg(".").output();
+    let half = tar.expect("tar runs").stdout[..3 << 20].to_vec();
+    let (write, inputs, _) = cluster.client().write_volume(start).await.expect("the write begins");
+    let sender = inputs.clone();
+    let sent = std::thread::spawn(move || {
+        half.chunks(512 << 10).for_each(|piece| {
+            // It is not refused before its end.
+            let _taken = sender.send_blocking(piece.to_vec());
+        });
+    });
+    sent.join().expect("it does not panic");
+    eventually("it has begun to write", || async {
+        let file =
+            volume(&cluster, "shop_data").map(|_| folder(&cluster, "shop_data").join("file"));
+        let bytes = file.and_then(|file| fs::metadata(file).ok()).map_or(0, |file| file.len());
+        if bytes > 0 { Ok(()) } else { Err(accesses()) }
+    })
+    .await;
+    cluster.nodes[0].kill();
+    assert!(!accesses().is_empty(), "the container of the copy outlives the daemon");
+    cluster.nodes[0].start();
+    drop((write, inputs));
+    eventually("nothing of it is left", || async {
+        let left = (accesses(), volume(&cluster, "shop_data"));
+        if left == (String::new(), None) { Ok(()) } else { Err(left) }
+    })
+    .await;
+    ok(&cluster, &["enable", "shop/db"]);
+    cluster.converged(0, "shop").await;
+    collected(&cluster).await;
+}
+
 /// R-SEL-3: a folder of the manifest that is kept in a volume is data as well: garbage collection leaves that of a disabled
 /// service alone, and it is backed up by its path.
 #[tokio::test(flavor = "multi_thread")]
