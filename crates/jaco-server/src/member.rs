@@ -22,6 +22,7 @@ use crate::edge::EdgeProbe;
 use crate::feeds::Feeds;
 use crate::gate::Gate;
 use crate::images::ImageStore;
+use crate::log_tail::LogTail;
 use crate::metrics::Metrics;
 use crate::peers::Peers;
 use crate::raft::RaftStore;
@@ -71,6 +72,8 @@ pub struct Member {
     pub feeds: Feeds,
     /// What the metrics are made of.
     pub metrics: Metrics,
+    /// The end of the daemon's log.
+    pub log: LogTail,
     /// Cancelled when the daemon stops: from then on no request waits for an election.
     pub stopping: CancellationToken,
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use anyhow::Context;
 use arc_swap::ArcSwapOption;
 use jaco_pki::IdentityDir;
-use jaco_server::Stage;
 use jaco_server::metrics::Tallies;
+use jaco_server::{LogTail, Stage};
 use jaco_store::{Clock, SystemClock};
 use jaco_types::{ClusterId, Hostname, NodeFacts, NodeId};
 use tokio_util::sync::CancellationToken;
@@ -35,11 +35,13 @@ pub(crate) struct NodeContext {
     pub(crate) identity: IdentityDir,
     /// What is counted for metrics.
     pub(crate) tallies: Arc<Tallies>,
+    /// The end of the log.
+    pub(crate) log: LogTail,
 }
 
 impl NodeContext {
     /// Reads the node's facts and opens its identity.
-    pub(crate) fn new(config: Config) -> anyhow::Result<Self> {
+    pub(crate) fn new(config: Config, log: LogTail) -> anyhow::Result<Self> {
         Ok(Self {
             hostname: config.hostname()?,
             advertised: config.advertised()?,
@@ -52,6 +54,7 @@ impl NodeContext {
             agent: TaskTracker::new(),
             identity: IdentityDir::open(config.data_dir.join("node"))?,
             tallies: Arc::default(),
+            log,
             config,
         })
     }

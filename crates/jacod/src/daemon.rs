@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use jaco_raft::Quorum;
-use jaco_server::serve;
+use jaco_server::{LogTail, serve};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -41,8 +41,12 @@ pub(crate) enum Ended {
 
 impl Daemon {
     /// Runs until `stop`, or until this node is removed from its cluster.
-    pub(crate) async fn run(config: Config, stop: CancellationToken) -> anyhow::Result<Ended> {
-        let node = Arc::new(NodeContext::new(config)?);
+    pub(crate) async fn run(
+        config: Config,
+        log: LogTail,
+        stop: CancellationToken,
+    ) -> anyhow::Result<Ended> {
+        let node = Arc::new(NodeContext::new(config, log)?);
         let bootstrap = Bootstrap::new(Arc::clone(&node));
         let daemon = Self { node };
         bootstrap.resume().await?;

@@ -180,7 +180,7 @@ fn run(args: &Args) -> anyhow::Result<Ended> {
         return Ok(Ended::Stopped);
     }
     let runtime = runtime()?;
-    telemetry::init(&config.log_level, config.log_format)?;
+    let log = telemetry::init(&config.log_level, config.log_format)?;
     if matches!(args.part, Some(Part::Net)) {
         return run_router(&config, &runtime);
     }
@@ -192,7 +192,7 @@ fn run(args: &Args) -> anyhow::Result<Ended> {
     runtime.block_on(async {
         let shutdown = CancellationToken::new();
         stop_on_signal(&shutdown)?;
-        Daemon::run(config, shutdown).await
+        Daemon::run(config, log, shutdown).await
     })
 }
 

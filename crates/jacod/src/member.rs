@@ -176,6 +176,7 @@ pub(crate) async fn start(
         gate: Gate::new(GateOptions::default()),
         feeds: Feeds::default(),
         metrics: Metrics::new(Arc::clone(&node.tallies), Arc::clone(&reader) as Arc<dyn ReadNode>),
+        log: node.log.clone(),
         stopping: node.shutdown.clone(),
     });
     listen(node, tcp, &certificates, &member, lifecycle)?;

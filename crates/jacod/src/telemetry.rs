@@ -1,22 +1,26 @@
 //! Logs to standard error, as text or JSON.
 
 use anyhow::Context;
+use jaco_server::LogTail;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::writer::MakeWriterExt;
 
 use crate::config::LogFormat;
 
-/// Sets up logging.
-pub(crate) fn init(log_level: &str, log_format: LogFormat) -> anyhow::Result<()> {
+/// Sets up logging. Returns the end of the log, as it grows.
+pub(crate) fn init(log_level: &str, log_format: LogFormat) -> anyhow::Result<LogTail> {
+    let tail = LogTail::default();
+    let own = tail.clone();
     let logs = tracing_subscriber::fmt()
         .with_env_filter(filter(log_level)?)
-        .with_writer(std::io::stderr)
+        .with_writer(std::io::stderr.and(move || own.clone()))
         // A failed write to stderr would be reported on stderr, by a panic.
         .log_internal_errors(false);
     match log_format {
         LogFormat::Text => logs.with_ansi(false).init(),
         LogFormat::Json => logs.json().init(),
     }
-    Ok(())
+    Ok(tail)
 }
 
 /// What is logged at a level as users write it.

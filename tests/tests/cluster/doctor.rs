@@ -155,3 +155,75 @@ async fn doctor_is_right_after_a_pause() {
         assert_eq!(reach, Vec::<String>::new(), "n{}: {report:#}", node + 1);
     }
 }
+
+/// R-OPS-1: a bundle has the state, and the log and metrics of every daemon; of what was planted where secrets are, nothing is
+/// in it. What a node that is down should have given is named.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bundle_has_what_helps_and_no_secret() {
+    let mut cluster = Cluster::start(3, Engine::Fake).await;
+    let here = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| here.path().join(name).to_str().expect("it is UTF-8").to_owned();
+    const PLANTED: [&str; 3] = ["planted-in-environment", "planted-in-secret", "planted-in-label"];
+    let members = format!(
+        r#","environment":{{"DB_PASSWORD":"{}"}},"labels":{{"secret":"{}"}}"#,
+        PLANTED[0], PLANTED[2]
+    );
+    let request = jaco_testkit::v1::ApplyRequest {
+        compose_json: jaco_tests::compose_with("shop", "web", "web:1", 3, &members),
+        request_id: jaco_testkit::fresh_request_id(),
+        ..Default::default()
+    };
+    cluster.client().apply(request).await.expect("it is admitted");
+    cluster.converged(0, "shop").await;
+    std::fs::write(at("secret"), PLANTED[1]).expect("it can be written");
+    let ok = |args: &[&str]| {
+        let out = cluster.cli(1, args);
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert!(out.status.success(), "{args:?}: {said}");
+        (String::from_utf8_lossy(&out.stdout).into_owned(), said)
+    };
+    ok(&["secret", "set", "db-password", &at("secret")]);
+    let (token, _) = ok(&["token", "issue", "ann", "--role", "viewer"]);
+    let token = token.split_whitespace().max_by_key(|word| word.len()).expect("a token").to_owned();
+    assert!(token.len() > 20, "{token}");
+
+    ok(&["doctor", "--bundle", &at("whole.tar")]);
+    let files = unpacked(&at("whole.tar"));
+    for name in ["n1", "n2", "n3"] {
+        let log = &files[&format!("nodes/{name}/log.txt")];
+        assert!(log.contains("member started"), "{name}: {log}");
+        let metrics = &files[&format!("nodes/{name}/metrics.txt")];
+        assert!(metrics.contains("jaco_raft_term") && metrics.ends_with("# EOF\n"), "{name}");
+    }
+    let json = |name: &str| -> Value { serde_json::from_str(&files[name]).expect("it is JSON") };
+    assert_eq!(json("status.json")["replicas"].as_array().map(Vec::len), Some(3));
+    assert_eq!(json("doctor.json")["voters"], 3);
+    let kinds: Vec<Value> = json("audit.json").as_array().expect("a list").clone();
+    assert!(kinds.iter().any(|event| event["kind"] == "apply"), "{kinds:?}");
+    assert!(!files.contains_key("missing.txt"), "{}", files["missing.txt"]);
+    for (name, text) in &files {
+        for planted in PLANTED.iter().copied().chain([token.as_str()]) {
+            assert!(!text.contains(planted), "{planted} is in {name}");
+        }
+    }
+
+    cluster.nodes[2].kill();
+    let out = cluster.cli(1, &["doctor", "--bundle", &at("less.tar")]);
+    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(said.contains("missing in the bundle: log and metrics of n3"), "{said}");
+    let files = unpacked(&at("less.tar"));
+    assert!(files["missing.txt"].contains("log and metrics of n3"), "{}", files["missing.txt"]);
+    assert!(files.contains_key("nodes/n1/log.txt") && !files.contains_key("nodes/n3/log.txt"));
+}
+
+/// The files of an archive by their paths.
+fn unpacked(archive: &str) -> std::collections::BTreeMap<String, String> {
+    let tar = |args: &[&str]| {
+        let out = std::process::Command::new("tar").args(args).output().expect("tar runs");
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8_lossy(&out.stdout).into_owned()
+    };
+    let names = tar(&["tf", archive]);
+    let named = names.lines().map(|name| (name.to_owned(), tar(&["xOf", archive, name])));
+    named.collect()
+}

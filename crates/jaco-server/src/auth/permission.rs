@@ -144,6 +144,8 @@ pub const ROWS: &[(&str, Needs)] = &[
     ("/jaco.v1.Query/ExamineNetwork", VIEWER),
     ("/jaco.v1.Query/ExplainPath", VIEWER),
     ("/jaco.v1.Query/Jobs", VIEWER),
+    // The log has what goes on in all deployments.
+    ("/jaco.v1.Query/SupportFiles", OPERATOR),
     // Containers write what they like into their logs, secrets included.
     ("/jaco.v1.Query/Logs", Deployment { field: "deployment" }),
     ("/jaco.v1.Query/Backup", ADMIN),

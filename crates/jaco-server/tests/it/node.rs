@@ -17,8 +17,8 @@ use jaco_raft::{Options, Raft};
 use jaco_server::metrics::{Metrics, ReadNode, Readings};
 use jaco_server::transport::PeerTransport;
 use jaco_server::{
-    ClusterKey, ClusterMachine, Feeds, Gate, GateOptions, ImageStore, Member, Peers, RaftStore,
-    Recovery, refusals, uses,
+    ClusterKey, ClusterMachine, Feeds, Gate, GateOptions, ImageStore, LogTail, Member, Peers,
+    RaftStore, Recovery, refusals, uses,
 };
 use jaco_state::registries::RegistryLogin;
 use jaco_store::{Clock, Store, SystemClock};
@@ -114,6 +114,7 @@ pub(crate) async fn open_with(folder: &Path, certificates: Arc<CertificateStore>
         gate: Gate::new(GATE),
         feeds: Feeds::default(),
         metrics: Metrics::new(Arc::default(), Arc::new(NothingRead)),
+        log: LogTail::default(),
         stopping,
     }
 }

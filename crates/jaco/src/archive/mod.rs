@@ -12,6 +12,6 @@ mod unpack;
 mod write;
 
 pub(crate) use entry::{ArchiveError, Content};
-pub(crate) use pack::{Packed, pack};
+pub(crate) use pack::{Packed, pack, pack_files};
 pub(crate) use read::Reader;
 pub(crate) use unpack::{Destination, Unpacked, unpack};

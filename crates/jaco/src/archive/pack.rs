@@ -22,6 +22,26 @@ pub(crate) struct Packed {
     pub(crate) left_out: Vec<PathBuf>,
 }
 
+/// Writes files that are in memory, with their paths in the archive, as of one moment in seconds since 1970. Their owner alone may
+/// read them.
+///
+/// # Errors
+/// If the archive cannot be written.
+pub(crate) fn pack_files(
+    files: &[(String, Vec<u8>)],
+    modified: u64,
+    to: impl Write,
+) -> io::Result<()> {
+    let mut writer = Writer::new(BufWriter::with_capacity(BUFFER_BYTES, to));
+    for (path, content) in files {
+        let content_kind = Content::File(content.len() as u64);
+        let path = path.clone().into_bytes();
+        let entry = Entry { path, content: content_kind, mode: 0o600, modified };
+        writer.entry(&entry, content.as_slice())?;
+    }
+    writer.end()
+}
+
 /// Writes what is at `source` as `root`; with an empty `root`, what is in the folder `source`. Links in a folder stay links,
 /// and all belongs to root.
 ///

@@ -13,6 +13,7 @@ mod overview;
 mod parts;
 mod path;
 pub(crate) mod shared;
+mod support;
 mod uploads;
 
 use std::collections::HashMap;
@@ -160,6 +161,15 @@ impl Query for QueryService {
         let found =
             member.store.read(|state| node_facts::answer(state, &request.get_ref().hostname));
         found.map(Response::new).map_err(|rejection| to_status(&rejection))
+    }
+
+    async fn support_files(
+        &self,
+        request: Request<v1::SupportFilesRequest>,
+    ) -> Result<Response<v1::SupportFilesResponse>, Status> {
+        let (member, by) = self.context.identify(&request)?;
+        let files = support::files(&member, &by, request.get_ref()).await;
+        files.map(Response::new).map_err(|rejection| to_status(&rejection))
     }
 
     async fn examine(

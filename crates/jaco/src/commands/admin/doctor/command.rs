@@ -1,6 +1,6 @@
 //! `jaco doctor`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jaco_client::{Client, ClientError};
@@ -14,16 +14,19 @@ use jaco_types::code::ExitCode;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use super::bundle::Bundle;
 use super::checks::findings;
 use super::cluster_checks::{of_voters, progress, voters};
 use super::examination::Examination;
 use super::finding::{Finding, Severity};
 use super::offline;
+use crate::archive::pack_files;
 use crate::error::CliError;
 use crate::format::quantity::count;
 use crate::format::table::Table;
 use crate::format::time;
 use crate::output::{Frame, Show};
+use crate::partial::Partial;
 use crate::session::{CommandResult, Session};
 use crate::view::json::{non_empty, without_null};
 
@@ -41,9 +44,15 @@ const OVERVIEW_LIMIT: Duration = Duration::from_secs(5);
   jaco doctor
   jaco doctor -o json > report.json    all responses
   jaco doctor --server n3:7000         as the third node sees it
+  jaco doctor --bundle jaco.tar        for whoever helps: state, events, logs and metrics
   jaco doctor --offline /var/lib/jaco  what a stopped node has
   jaco doctor --offline n1/ n2/ n3/    which survivor has most, and what the others lack")]
 pub(crate) struct Args {
+    /// Also write an archive for whoever helps: state, the newest events, and the end of the log and the metrics of each
+    /// daemon. Environment variables, secrets, compose files and output of containers are not in it; names and addresses
+    /// are. Logs and metrics need role operator
+    #[arg(long, value_name = "FILE", conflicts_with = "offline")]
+    bundle: Option<PathBuf>,
     /// Examine the data directories of stopped nodes instead: what is there, what is damaged, what can be done. Of several
     /// it says which goes furthest, and what recovering another one would lose. Changes nothing; reads a copy of each
     /// log in the folder for temporary files
@@ -51,7 +60,7 @@ pub(crate) struct Args {
     offline: Vec<PathBuf>,
 }
 
-pub(crate) async fn run(session: &mut Session, Args { offline }: Args) -> CommandResult {
+pub(crate) async fn run(session: &mut Session, Args { bundle, offline }: Args) -> CommandResult {
     if !offline.is_empty() {
         return offline::run(session, &offline);
     }
@@ -73,7 +82,31 @@ pub(crate) async fn run(session: &mut Session, Args { offline }: Args) -> Comman
     let fails = found.iter().any(|finding| finding.severity == Severity::Failing);
     let report = Diagnosis { cluster, members, network, found: &found };
     session.ui.result(&report).map_err(CliError::Output)?;
+    if let Some(path) = bundle {
+        let nodes: Vec<String> = cluster.nodes.iter().map(|node| node.hostname.clone()).collect();
+        write_bundle(session, &path, &report.json(), &nodes).await?;
+    }
     Ok(if fails { ExitCode::Unexpected } else { ExitCode::Converged })
+}
+
+/// Writes the bundle, and says what is missing in it.
+async fn write_bundle(
+    session: &mut Session,
+    path: &Path,
+    doctor: &Value,
+    nodes: &[String],
+) -> Result<(), CliError> {
+    let unwritable = |error| CliError::local(format!("cannot write {}", path.display()), error);
+    let partial = Partial::create(path).map_err(unwritable)?;
+    let (files, missing) = Bundle::gather(&session.client()?, doctor, nodes).await.finish();
+    let now = u64::try_from(time::now_ms() / 1000).unwrap_or_default();
+    pack_files(&files, now, partial.out()).map_err(unwritable)?;
+    partial.keep().map_err(unwritable)?;
+    for what in &missing {
+        session.ui.note(&format!("missing in the bundle: {what}"));
+    }
+    session.ui.note(&format!("{} written: {}", path.display(), count(files.len(), "file")));
+    Ok(())
 }
 
 /// The desired and the observed state; `None` if the node has not caught up and knows neither.

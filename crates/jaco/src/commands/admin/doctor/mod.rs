@@ -1,5 +1,6 @@
 //! `jaco doctor`
 
+mod bundle;
 mod checks;
 mod cluster_checks;
 mod command;
