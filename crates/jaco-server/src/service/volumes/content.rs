@@ -93,7 +93,8 @@ pub(super) async fn write(
     place.audit(member, by, AuditKind::VolumeWrite).await.map_err(status)?;
     let first = started(member, &start.volume, &target.name);
     let member = Arc::clone(member);
-    let written = async move {
+    // It goes on to its end if the sender is gone, and nobody waits for the answer: only then is a half volume removed.
+    let writing = tokio::spawn(async move {
         let archive = archive_of(inputs);
         let written = member.agent.write_volume(&target, archive).await;
         written.map_err(|error| refused(&error))?;
@@ -102,6 +103,11 @@ pub(super) async fn write(
         let mounts = held.map(|held| held.mounts).unwrap_or_default();
         require_none(&mounts, "written").map_err(status)?;
         Ok(end())
+    });
+    let written = async {
+        // The daemon stops, or the task has panicked and said so.
+        let ended = |_| Err(Status::unavailable("the node has ended the copy of the volume"));
+        writing.await.unwrap_or_else(ended)
     };
     Ok(Box::pin(stream::iter([Ok(first)]).chain(stream::once(written))))
 }

@@ -34,7 +34,7 @@ pub(super) async fn list(
         return Ok(v1::ListVolumesResponse { volumes, unreachable: HashMap::new() });
     }
     let others = others(member).into_iter().map(|other| ask(member, other, &request.deployment));
-    let (own, others) = futures::join!(own, futures::future::join_all(others));
+    let (own, others) = tokio::join!(own, futures::future::join_all(others));
     let mut found = v1::ListVolumesResponse::default();
     let own = (member.hostname.to_string(), own.map_err(|refused| refused.message));
     for (node, answer) in std::iter::once(own).chain(others) {
