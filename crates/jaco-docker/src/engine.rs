@@ -586,8 +586,15 @@ impl ContainerEngine for DockerEngine {
         volume: &VolumeTarget,
         archive: ArchiveInput,
     ) -> Result<(), EngineError> {
-        let docker = self.docker().await?;
-        volume_content::write(docker, &self.owner, &self.accesses, volume, archive).await
+        let docker = self.docker().await?.clone();
+        let (owner, in_use) = (self.owner.clone(), Arc::clone(&self.accesses));
+        let volume = volume.clone();
+        let write = async move {
+            volume_content::write(&docker, &owner, &in_use, &volume, archive).await
+        };
+        // A task goes on if nobody waits for it any more: only at its end a half volume is removed.
+        let ended = tokio::spawn(write).await;
+        ended.map_err(|error| EngineError::Unreachable { reason: error.to_string() })?
     }
 
     async fn used(&self, container: &ContainerId) -> Result<Option<Counters>, EngineError> {

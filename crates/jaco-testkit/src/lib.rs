@@ -20,5 +20,7 @@ pub use machines::Machines;
 pub use node::Node;
 pub use wait::{eventually, eventually_within, stays};
 
-pub use jaco_client::{Client, ClientError, Credential, Target, fresh_request_id};
+pub use jaco_client::{
+    Client, ClientError, Credential, Taken, Target, VolumeInputs, fresh_request_id,
+};
 pub use jaco_proto::v1;

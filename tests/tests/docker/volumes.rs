@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use jaco_testkit::docker::{containers, docker};
-use jaco_testkit::{Cluster, Engine, eventually, fresh_request_id, v1};
+use jaco_testkit::{Cluster, Engine, Taken, VolumeInputs, eventually, fresh_request_id, v1};
 
 use crate::scenario::IMAGE;
 
@@ -145,32 +145,85 @@ fn is_as_it_was(data: &Path) {
     assert!(!data.join("later").exists(), "it was not in the backup");
 }
 
+/// A write of `shop/data` that is about to begin.
+fn restore(node: &str) -> v1::WriteVolumeStart {
+    v1::WriteVolumeStart {
+        deployment: "shop".to_owned(),
+        volume: "data".to_owned(),
+        node: node.to_owned(),
+        existing: "replace".to_owned(),
+    }
+}
+
+/// The first three of an archive of four megabytes.
+fn half_archive() -> Vec<u8> {
+    let here = tempfile::tempdir().expect("a folder");
+    fs::write(here.path().join("file"), vec![7; 4 << 20]).expect("it can be written");
+    let tar = Command::new("tar").arg("c").arg("-C").arg(here.path()).arg(".").output();
+    tar.expect("tar runs").stdout[..3 << 20].to_vec()
+}
+
+/// Sends a part of an archive; it is not refused meanwhile.
+fn send(inputs: &VolumeInputs, archive: Vec<u8>) {
+    let inputs = inputs.clone();
+    let sent = std::thread::spawn(move || {
+        for piece in archive.chunks(512 << 10) {
+            assert_eq!(inputs.send_blocking(piece.to_vec()), Taken::Yes);
+        }
+    });
+    sent.join().expect("it is sent");
+}
+
+/// Waits until a part of the archive is in the volume.
+async fn written_in_part(cluster: &Cluster) {
+    eventually("it has begun to write", || async {
+        let file = volume(cluster, "shop_data").map(|_| folder(cluster, "shop_data").join("file"));
+        let bytes = file.and_then(|file| fs::metadata(file).ok()).map_or(0, |file| file.len());
+        if bytes > 0 { Ok(()) } else { Err(accesses()) }
+    })
+    .await;
+}
+
+/// Waits until there is neither a volume nor a container through which it was written.
+async fn nothing_left(cluster: &Cluster) {
+    eventually("nothing of it is left", || async {
+        let left = (accesses(), volume(cluster, "shop_data"));
+        if left == (String::new(), None) { Ok(()) } else { Err(left) }
+    })
+    .await;
+}
+
+/// R-OPS-1: a restore whose client goes away in the middle, at the node of the volume or at another one, leaves no half volume
+/// that a service would start with.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restore_whose_client_goes_away_leaves_no_volume() {
+    let cluster = Cluster::start(3, Engine::Docker).await;
+    deploy(&cluster, NAMED, DECLARED).await;
+    let seen = cluster.converged(0, "shop").await;
+    let node = seen.replicas.first().expect("it runs").node.clone();
+    stopped(&cluster).await;
+    for asked in &cluster.nodes {
+        let began = asked.client().write_volume(restore(&node)).await.expect("the write begins");
+        send(&began.1, half_archive());
+        written_in_part(&cluster).await;
+        drop(began);
+        nothing_left(&cluster).await;
+    }
+    ok(&cluster, &["enable", "shop/db"]);
+    cluster.converged(0, "shop").await;
+    collected(&cluster).await;
+}
+
 /// R-OPS-1: a restore that breaks off in the middle leaves no half volume that a service would start with.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restore_that_breaks_off_leaves_no_volume() {
     let cluster = Cluster::start(1, Engine::Docker).await;
     deploy(&cluster, NAMED, DECLARED).await;
-    let here = tempfile::tempdir().expect("a folder");
-    fs::write(here.path().join("file"), vec![7; 4 << 20]).expect("it can be written");
-    let tar = Command::new("tar").arg("c").arg("-C").arg(here.path()).arg(".").output();
-    let archive = tar.expect("tar runs").stdout;
     stopped(&cluster).await;
-    let start = v1::WriteVolumeStart {
-        deployment: "shop".to_owned(),
-        volume: "data".to_owned(),
-        node: String::new(),
-        existing: "replace".to_owned(),
-    };
     let (mut write, inputs, _) =
-        cluster.client().write_volume(start).await.expect("the write begins");
-    let half = archive[..3 << 20].to_vec();
-    let sent = std::thread::spawn(move || {
-        half.chunks(512 << 10).for_each(|piece| {
-            // It is not refused before its end.
-            let _taken = inputs.send_blocking(piece.to_vec());
-        });
-    });
-    sent.join().expect("it does not panic");
+        cluster.client().write_volume(restore("")).await.expect("the write begins");
+    send(&inputs, half_archive());
+    drop(inputs);
     let broken = write.done().await.expect_err("it has no end");
     assert!(broken.to_string().contains("the volume could not be copied"), "{broken}");
     assert_eq!(volume(&cluster, "shop_data"), None, "a half volume is left");
@@ -191,41 +244,15 @@ async fn a_restore_whose_daemon_is_killed_leaves_no_volume() {
     let mut cluster = Cluster::start(1, Engine::Docker).await;
     deploy(&cluster, NAMED, DECLARED).await;
     stopped(&cluster).await;
-    let start = v1::WriteVolumeStart {
-        deployment: "shop".to_owned(),
-        volume: "data".to_owned(),
-        node: String::new(),
-        existing: "replace".to_owned(),
-    };
-    let here = tempfile::tempdir().expect("a folder");
-    fs::write(here.path().join("file"), vec![7; 4 << 20]).expect("it can be written");
-    let tar = Command::new("tar").arg("c").arg("-C").arg(here.path()).arg(".").output();
-    let half = tar.expect("tar runs").stdout[..3 << 20].to_vec();
-    let (write, inputs, _) = cluster.client().write_volume(start).await.expect("the write begins");
-    let sender = inputs.clone();
-    let sent = std::thread::spawn(move || {
-        half.chunks(512 << 10).for_each(|piece| {
-            // It is not refused before its end.
-            let _taken = sender.send_blocking(piece.to_vec());
-        });
-    });
-    sent.join().expect("it does not panic");
-    eventually("it has begun to write", || async {
-        let file =
-            volume(&cluster, "shop_data").map(|_| folder(&cluster, "shop_data").join("file"));
-        let bytes = file.and_then(|file| fs::metadata(file).ok()).map_or(0, |file| file.len());
-        if bytes > 0 { Ok(()) } else { Err(accesses()) }
-    })
-    .await;
+    let (write, inputs, _) =
+        cluster.client().write_volume(restore("")).await.expect("the write begins");
+    send(&inputs, half_archive());
+    written_in_part(&cluster).await;
     cluster.nodes[0].kill();
     assert!(!accesses().is_empty(), "the container of the copy outlives the daemon");
     cluster.nodes[0].start();
     drop((write, inputs));
-    eventually("nothing of it is left", || async {
-        let left = (accesses(), volume(&cluster, "shop_data"));
-        if left == (String::new(), None) { Ok(()) } else { Err(left) }
-    })
-    .await;
+    nothing_left(&cluster).await;
     ok(&cluster, &["enable", "shop/db"]);
     cluster.converged(0, "shop").await;
     collected(&cluster).await;

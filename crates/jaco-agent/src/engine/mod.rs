@@ -202,8 +202,8 @@ pub trait ContainerEngine: Send + Sync + 'static {
     /// name is removed before, if it may be; its driver, options and labels stay.
     ///
     /// # Errors
-    /// If there is one that may not be replaced, a container mounts it, the archive is damaged or incomplete, or the engine is unreachable. A volume that was not
-    /// written to its end is removed.
+    /// If there is one that may not be replaced, a container mounts it, the archive is damaged or incomplete, or the engine is
+    /// unreachable. A volume that was not written to its end is removed, also if nobody waits for this any more.
     async fn write_volume(
         &self,
         volume: &VolumeTarget,

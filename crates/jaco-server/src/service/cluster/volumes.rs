@@ -10,12 +10,12 @@ use jaco_proto::v1;
 use jaco_state::audit::AuditKind;
 use jaco_state::view::needed_on;
 use jaco_store::Store;
-use jaco_types::{Author, DeploymentName, ErrorCode, NodeId, Rejection, ServiceKey};
-use tonic::Request;
+use jaco_types::{Author, DeploymentName, ErrorCode, Rejection, ServiceKey};
 
 use crate::member::Member;
 use crate::service::audit_action::audit;
-use crate::status::{from_propose_error, from_status, invalid};
+use crate::service::others::{LATE, ask_others};
+use crate::status::{from_propose_error, invalid};
 use crate::view;
 
 /// Deadline of one node to collect; an engine removes a volume in less than a second.
@@ -57,9 +57,6 @@ pub(in crate::service) async fn look(
     with_others(member, own, &request, LOOK_PATIENCE).await
 }
 
-/// The reason for a node that did not answer.
-const LATE: &str = "no response before the deadline";
-
 fn unreachable(member: &Member, why: String) -> v1::CollectVolumesResponse {
     let unreachable = HashMap::from([(member.hostname.to_string(), why)]);
     v1::CollectVolumesResponse { unreachable, ..v1::CollectVolumesResponse::default() }
@@ -72,23 +69,11 @@ async fn with_others(
     request: &v1::CollectVolumesRequest,
     patience: Duration,
 ) -> v1::CollectVolumesResponse {
-    let others: Vec<(NodeId, String, String)> = member.store.read(|state| {
-        let others = state.nodes.values().filter(|node| node.id != member.id);
-        others.map(|node| (node.id, node.hostname.to_string(), node.address.clone())).collect()
+    let question = v1::CollectVolumesRequest { local_only: true, ..request.clone() };
+    let others = ask_others(member, &question, patience, |node, address, question| async move {
+        member.peers.cluster(node, &address).collect_volumes(question).await
     });
-    let ask = async |(node, hostname, address): (NodeId, String, String)| {
-        let asked = v1::CollectVolumesRequest { local_only: true, ..request.clone() };
-        let mut asked = Request::new(asked);
-        asked.set_timeout(patience);
-        let mut peer = member.peers.cluster(node, &address);
-        let answer = match tokio::time::timeout(patience, peer.collect_volumes(asked)).await {
-            Ok(Ok(answer)) => Ok(answer.into_inner()),
-            Ok(Err(status)) => Err(from_status(&status).message),
-            Err(_) => Err(LATE.to_owned()),
-        };
-        (hostname, answer)
-    };
-    for (hostname, answer) in futures::future::join_all(others.into_iter().map(ask)).await {
+    for (hostname, answer) in others.await {
         match answer {
             Ok(answer) => {
                 found.volumes.extend(answer.volumes);

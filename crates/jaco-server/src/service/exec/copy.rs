@@ -1,29 +1,27 @@
 //! Copies of files: what is at a path of a container, and archives out of it and into it.
 
-use std::io;
 use std::sync::Arc;
 
 use futures::{StreamExt, stream};
 use jaco_agent::engine::EngineError;
-use jaco_agent::transfer::{ArchiveInput, PathStat};
+use jaco_agent::transfer::PathStat;
 use jaco_proto::v1;
 use jaco_proto::v1::copy_input::Input;
 use jaco_proto::v1::copy_output::Output;
 use jaco_state::audit::AuditKind;
 use jaco_types::{Author, ErrorCode, Rejection};
+use bytes::Bytes;
 use tonic::{Request, Status, Streaming};
 
 use super::target::{Place, moved};
 use super::{Answers, joined, status};
 use crate::member::Member;
+use crate::service::archive::{self, Part};
 use crate::service::upgraded;
 use crate::status::invalid;
 
 /// Maximum size of a path, that of Linux.
 const PATH_BYTES_MAX: usize = 4096;
-
-/// Bytes of a piece of an archive in one message.
-const PIECE_BYTES_MAX: usize = 1 << 20;
 
 /// Where the files go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,17 +100,7 @@ impl Copy {
         let archive = member.agent.read_archive(&self.place.instance, &found.path).await;
         let archive = self.held(archive)?;
         let replica = self.start.replica.clone();
-        let pieces = archive.flat_map(move |piece| {
-            let pieces: Vec<_> = match piece {
-                Ok(piece) if piece.len() <= PIECE_BYTES_MAX => vec![Ok(archived(piece))],
-                Ok(piece) => piece
-                    .chunks(PIECE_BYTES_MAX)
-                    .map(|piece| Ok(archived(piece.to_vec())))
-                    .collect(),
-                Err(error) => vec![Err(refused(&replica, &error))],
-            };
-            stream::iter(pieces)
-        });
+        let pieces = archive::messages(archive, archived, move |error| refused(&replica, error));
         let whole = stream::iter([Ok(first)]).chain(pieces);
         Ok(Box::pin(whole.chain(stream::iter([Ok(end())]))))
     }
@@ -132,8 +120,8 @@ impl Copy {
                 return Err(status(invalid("no folder was named")));
             };
             check_path(&folder).map_err(status)?;
-            let written =
-                member.agent.write_archive(&self.place.instance, &folder, archive_of(inputs)).await;
+            let archive = archive::received(inputs, part);
+            let written = member.agent.write_archive(&self.place.instance, &folder, archive).await;
             self.held(written)?;
             Ok(end())
         };
@@ -170,27 +158,16 @@ fn check_path(path: &str) -> Result<(), Rejection> {
     Ok(())
 }
 
-/// The archive of a stream of inputs. One that ends without its end is broken: its sender is gone.
-fn archive_of(inputs: Streaming<v1::CopyInput>) -> ArchiveInput {
-    let pieces = stream::unfold(Some(inputs), |inputs| async {
-        let mut inputs = inputs?;
-        let broken = |message: &str| {
-            Some((Err(io::Error::new(io::ErrorKind::UnexpectedEof, message)), None))
-        };
-        match inputs.message().await {
-            Ok(Some(v1::CopyInput { input: Some(Input::Archive(piece)) })) => {
-                Some((Ok(piece.to_vec()), Some(inputs)))
-            }
-            Ok(Some(v1::CopyInput { input: Some(Input::End(v1::CopyEnd {})) })) => None,
-            Ok(Some(_)) => broken("the archive is followed by something else"),
-            Ok(None) | Err(_) => broken("the sender of the archive is gone"),
-        }
-    });
-    pieces.boxed()
+fn part(input: v1::CopyInput) -> Part {
+    match input.input {
+        Some(Input::Archive(piece)) => Part::Piece(piece),
+        Some(Input::End(v1::CopyEnd {})) => Part::End,
+        _ => Part::Other,
+    }
 }
 
-fn archived(piece: Vec<u8>) -> v1::CopyOutput {
-    v1::CopyOutput { output: Some(Output::Archive(piece.into())) }
+fn archived(piece: Bytes) -> v1::CopyOutput {
+    v1::CopyOutput { output: Some(Output::Archive(piece)) }
 }
 
 fn end() -> v1::CopyOutput {

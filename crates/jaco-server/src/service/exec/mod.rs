@@ -113,7 +113,10 @@ fn status(rejection: Rejection) -> Status {
 }
 
 /// The messages of a stream that goes on to another node, until the sender is gone.
-fn joined<T: Send + 'static>(first: T, rest: Streaming<T>) -> impl Stream<Item = T> + Send {
+pub(super) fn joined<T: Send + 'static>(
+    first: T,
+    rest: Streaming<T>,
+) -> impl Stream<Item = T> + Send {
     let rest = rest.take_while(|input| ready(input.is_ok()));
     stream::iter([first]).chain(rest.filter_map(|input| ready(input.ok())))
 }

@@ -9,6 +9,7 @@ use tonic::Request;
 use crate::member::Member;
 use crate::openmetrics;
 use crate::service::cluster::find_node;
+use crate::service::others::LATE;
 use crate::status::from_status;
 
 /// Deadline of another node.
@@ -48,6 +49,6 @@ pub(super) async fn files(
     match tokio::time::timeout(PATIENCE, node.support_files(request)).await {
         Ok(Ok(answer)) => Ok(answer.into_inner()),
         Ok(Err(status)) => Err(unreachable(from_status(&status).message)),
-        Err(_) => Err(unreachable("no response before the deadline".to_owned())),
+        Err(_) => Err(unreachable(LATE.to_owned())),
     }
 }

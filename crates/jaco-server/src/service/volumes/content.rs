@@ -1,26 +1,23 @@
 //! Reads and writes of volumes: here, or on the node that has them.
 
-use std::future::ready;
-use std::io;
 use std::sync::Arc;
 
-use futures::{Stream, StreamExt, stream};
+use futures::{StreamExt, stream};
 use jaco_agent::engine::{EngineError, ExistingVolume, HeldVolume, VolumeAccess, VolumeTarget};
-use jaco_agent::transfer::ArchiveInput;
 use jaco_proto::v1;
 use jaco_proto::v1::volume_input::Input;
 use jaco_proto::v1::volume_output::Output;
 use jaco_state::audit::AuditKind;
 use jaco_types::{Author, ErrorCode, Rejection};
+use bytes::Bytes;
 use tonic::{Request, Status, Streaming};
 
 use super::Answers;
 use super::place::{Place, require_none};
 use crate::member::Member;
+use crate::service::archive::{self, Part};
+use crate::service::exec::joined;
 use crate::status::{invalid, to_status};
-
-/// Bytes of a piece of an archive in one message.
-const PIECE_BYTES_MAX: usize = 1 << 20;
 
 /// Sends what is in a volume.
 pub(super) async fn read(
@@ -33,7 +30,7 @@ pub(super) async fn read(
     let asked = (&*request.deployment, &*request.volume, &*request.node);
     let place = Place::of(member, &by, asked).await.map_err(status)?;
     if !place.is_here(member) {
-        place.audit(member, by, AuditKind::VolumeRead).await.map_err(status)?;
+        place.audit(member, by, AuditKind::VolumeRead, live.allowed()).await.map_err(status)?;
         let request = v1::ReadVolumeRequest { node: place.hostname(member), ..request };
         let (node, address) = place.address(member)?;
         let mut client = member.peers.volume_reads(node, &address);
@@ -48,17 +45,9 @@ pub(super) async fn read(
         Live::Refuse => require_none(writers, "read").map_err(status)?,
         Live::Allow => {}
     }
-    place.audit(member, by, AuditKind::VolumeRead).await.map_err(status)?;
+    place.audit(member, by, AuditKind::VolumeRead, live.allowed()).await.map_err(status)?;
     let archive = member.agent.read_volume(&held.name).await.map_err(|error| refused(&error))?;
-    let pieces = archive.flat_map(|piece| {
-        let pieces: Vec<_> = match piece {
-            Ok(piece) => {
-                piece.chunks(PIECE_BYTES_MAX).map(|piece| Ok(archived(piece.to_vec()))).collect()
-            }
-            Err(error) => vec![Err(refused(&error))],
-        };
-        stream::iter(pieces)
-    });
+    let pieces = archive::messages(archive, archived, refused);
     let first = started(member, &held.key, &held.name);
     let whole = stream::iter([Ok(first)]).chain(pieces);
     Ok(Box::pin(whole.chain(stream::iter([Ok(end())]))))
@@ -73,10 +62,11 @@ pub(super) async fn write(
 ) -> Result<Answers, Status> {
     let status = |rejection: Rejection| to_status(&rejection);
     let existing = existing(&start.existing).map_err(status)?;
+    let allowed = (existing == ExistingVolume::Replace).then_some(("existing", "replace"));
     let asked = (&*start.deployment, &*start.volume, &*start.node);
     let place = Place::of(member, &by, asked).await.map_err(status)?;
     if !place.is_here(member) {
-        place.audit(member, by, AuditKind::VolumeWrite).await.map_err(status)?;
+        place.audit(member, by, AuditKind::VolumeWrite, allowed).await.map_err(status)?;
         let start = v1::WriteVolumeStart { node: place.hostname(member), ..start };
         let first = v1::VolumeInput { input: Some(Input::Start(start)) };
         let (node, address) = place.address(member)?;
@@ -90,24 +80,17 @@ pub(super) async fn write(
         Some(held) => replacing(held, existing).map_err(status)?,
         None => place.declared(member).map_err(status)?,
     };
-    place.audit(member, by, AuditKind::VolumeWrite).await.map_err(status)?;
+    place.audit(member, by, AuditKind::VolumeWrite, allowed).await.map_err(status)?;
     let first = started(member, &start.volume, &target.name);
     let member = Arc::clone(member);
-    // It goes on to its end if the sender is gone, and nobody waits for the answer: only then is a half volume removed.
-    let writing = tokio::spawn(async move {
-        let archive = archive_of(inputs);
-        let written = member.agent.write_volume(&target, archive).await;
+    let written = async move {
+        let written = member.agent.write_volume(&target, archive::received(inputs, part)).await;
         written.map_err(|error| refused(&error))?;
         // Whatever has mounted it meanwhile saw a part of it.
         let held = place.held(&member).await.map_err(status)?;
         let mounts = held.map(|held| held.mounts).unwrap_or_default();
         require_none(&mounts, "written").map_err(status)?;
         Ok(end())
-    });
-    let written = async {
-        // The daemon stops, or the task has panicked and said so.
-        let ended = |_| Err(Status::unavailable("the node has ended the copy of the volume"));
-        writing.await.unwrap_or_else(ended)
     };
     Ok(Box::pin(stream::iter([Ok(first)]).chain(stream::once(written))))
 }
@@ -126,6 +109,11 @@ impl Live {
             "allow" => Ok(Self::Allow),
             other => Err(invalid(format!("{other:?} is neither refuse nor allow"))),
         }
+    }
+
+    /// For the audit log.
+    fn allowed(self) -> Option<(&'static str, &'static str)> {
+        (self == Self::Allow).then_some(("in_use", "allow"))
     }
 }
 
@@ -149,32 +137,12 @@ fn replacing(held: &HeldVolume, existing: ExistingVolume) -> Result<VolumeTarget
     Ok(VolumeTarget { deployment, name, existing })
 }
 
-/// The messages of a stream that goes on to another node, until the sender is gone.
-fn joined(
-    first: v1::VolumeInput,
-    rest: Streaming<v1::VolumeInput>,
-) -> impl Stream<Item = v1::VolumeInput> + Send {
-    let rest = rest.take_while(|input| ready(input.is_ok()));
-    stream::iter([first]).chain(rest.filter_map(|input| ready(input.ok())))
-}
-
-/// The archive of a stream of inputs. One that ends without its end is broken: its sender is gone.
-fn archive_of(inputs: Streaming<v1::VolumeInput>) -> ArchiveInput {
-    let pieces = stream::unfold(Some(inputs), |inputs| async {
-        let mut inputs = inputs?;
-        let broken = |message: &str| {
-            Some((Err(io::Error::new(io::ErrorKind::UnexpectedEof, message)), None))
-        };
-        match inputs.message().await {
-            Ok(Some(v1::VolumeInput { input: Some(Input::Archive(piece)) })) => {
-                Some((Ok(piece.to_vec()), Some(inputs)))
-            }
-            Ok(Some(v1::VolumeInput { input: Some(Input::End(v1::VolumeEnd {})) })) => None,
-            Ok(Some(_)) => broken("the archive is followed by something else"),
-            Ok(None) | Err(_) => broken("the sender of the archive is gone"),
-        }
-    });
-    pieces.boxed()
+fn part(input: v1::VolumeInput) -> Part {
+    match input.input {
+        Some(Input::Archive(piece)) => Part::Piece(piece),
+        Some(Input::End(v1::VolumeEnd {})) => Part::End,
+        _ => Part::Other,
+    }
 }
 
 fn started(member: &Member, volume: &str, engine_name: &str) -> v1::VolumeOutput {
@@ -186,8 +154,8 @@ fn started(member: &Member, volume: &str, engine_name: &str) -> v1::VolumeOutput
     v1::VolumeOutput { output: Some(Output::Started(started)) }
 }
 
-fn archived(piece: Vec<u8>) -> v1::VolumeOutput {
-    v1::VolumeOutput { output: Some(Output::Archive(piece.into())) }
+fn archived(piece: Bytes) -> v1::VolumeOutput {
+    v1::VolumeOutput { output: Some(Output::Archive(piece)) }
 }
 
 fn end() -> v1::VolumeOutput {

@@ -5,18 +5,15 @@ use std::time::Duration;
 
 use jaco_agent::engine::{HeldVolume, VolumeMount};
 use jaco_proto::v1;
-use jaco_types::{DeploymentName, ErrorCode, NodeId, Rejection};
-use tonic::Request;
+use jaco_types::{DeploymentName, ErrorCode, Rejection};
 
 use crate::member::Member;
-use crate::status::{from_status, invalid};
+use crate::service::others::{LATE, ask_others};
+use crate::status::invalid;
 use crate::view;
 
 /// Deadline of a node to list.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// The reason for a node that did not answer.
-const LATE: &str = "no response before the deadline";
 
 /// Lists the volumes of this node, and of all others unless only this one is asked.
 pub(super) async fn list(
@@ -33,10 +30,14 @@ pub(super) async fn list(
         let volumes = own.await?;
         return Ok(v1::ListVolumesResponse { volumes, unreachable: HashMap::new() });
     }
-    let others = others(member).into_iter().map(|other| ask(member, other, &request.deployment));
-    let (own, others) = tokio::join!(own, futures::future::join_all(others));
+    let question = v1::ListVolumesRequest { local_only: true, ..request.clone() };
+    let others = ask_others(member, &question, PATIENCE, |node, address, question| async move {
+        member.peers.volumes(node, &address).list_volumes(question).await
+    });
+    let (own, others) = tokio::join!(own, others);
     let mut found = v1::ListVolumesResponse::default();
     let own = (member.hostname.to_string(), own.map_err(|refused| refused.message));
+    let others = others.into_iter().map(|(node, answer)| (node, answer.map(|it| it.volumes)));
     for (node, answer) in std::iter::once(own).chain(others) {
         match answer {
             Ok(volumes) => found.volumes.extend(volumes),
@@ -47,31 +48,6 @@ pub(super) async fn list(
         (&a.deployment, &a.volume, &a.node).cmp(&(&b.deployment, &b.volume, &b.node))
     });
     Ok(found)
-}
-
-/// The other members: id, name and address.
-fn others(member: &Member) -> Vec<(NodeId, String, String)> {
-    member.store.read(|state| {
-        let others = state.nodes.values().filter(|node| node.id != member.id);
-        others.map(|node| (node.id, node.hostname.to_string(), node.address.clone())).collect()
-    })
-}
-
-async fn ask(
-    member: &Member,
-    (node, hostname, address): (NodeId, String, String),
-    deployment: &str,
-) -> (String, Result<Vec<v1::VolumeInfo>, String>) {
-    let request = v1::ListVolumesRequest { deployment: deployment.to_owned(), local_only: true };
-    let mut request = Request::new(request);
-    request.set_timeout(PATIENCE);
-    let mut client = member.peers.volumes(node, &address);
-    let answer = match tokio::time::timeout(PATIENCE, client.list_volumes(request)).await {
-        Ok(Ok(answer)) => Ok(answer.into_inner().volumes),
-        Ok(Err(status)) => Err(from_status(&status).message),
-        Err(_) => Err(LATE.to_owned()),
-    };
-    (hostname, answer)
 }
 
 /// The volumes of this node.

@@ -54,8 +54,8 @@ impl Place {
         Ok(Self { deployment, volume: volume.to_owned(), node })
     }
 
-    /// Writes what is about to happen into the audit log, in the name of the sender. What another member sent has been written
-    /// by that one.
+    /// Writes what is about to happen into the audit log, in the name of the sender, with what it allows beyond the usual. What
+    /// another member sent has been written by that one.
     ///
     /// # Errors
     /// If it cannot be written: then it does not happen.
@@ -64,6 +64,7 @@ impl Place {
         member: &Member,
         by: Author,
         kind: AuditKind,
+        allowed: Option<(&'static str, &str)>,
     ) -> Result<(), Rejection> {
         if matches!(by.by, Identity::Node { .. }) {
             return Ok(());
@@ -73,8 +74,9 @@ impl Place {
             ("node", self.hostname(member)),
             ("volume", self.volume.clone()),
         ];
+        let facts = facts.into_iter().chain(allowed.map(|(name, fact)| (name, fact.to_owned())));
         let payload = facts.map(|(name, fact)| (name.to_owned(), fact));
-        audit(member, by, kind, payload.into_iter().collect()).await
+        audit(member, by, kind, payload.collect()).await
     }
 
     /// Whether it is this node.
