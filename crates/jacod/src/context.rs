@@ -10,6 +10,7 @@ use jaco_server::metrics::Tallies;
 use jaco_server::{LogTail, Stage};
 use jaco_store::{Clock, SystemClock};
 use jaco_types::{ClusterId, Hostname, NodeFacts, NodeId};
+use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -37,11 +38,13 @@ pub(crate) struct NodeContext {
     pub(crate) tallies: Arc<Tallies>,
     /// The end of the log.
     pub(crate) log: LogTail,
+    /// The threads of raft alone: requests never delay its heartbeats.
+    pub(crate) raft: Handle,
 }
 
 impl NodeContext {
     /// Reads the node's facts and opens its identity.
-    pub(crate) fn new(config: Config, log: LogTail) -> anyhow::Result<Self> {
+    pub(crate) fn new(config: Config, log: LogTail, raft: Handle) -> anyhow::Result<Self> {
         Ok(Self {
             hostname: config.hostname()?,
             advertised: config.advertised()?,
@@ -55,6 +58,7 @@ impl NodeContext {
             identity: IdentityDir::open(config.data_dir.join("node"))?,
             tallies: Arc::default(),
             log,
+            raft,
             config,
         })
     }

@@ -9,6 +9,7 @@ use anyhow::Context;
 use jaco_raft::Quorum;
 use jaco_server::{LogTail, serve};
 use tokio::net::{TcpListener, UnixListener};
+use tokio::runtime::Handle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -44,9 +45,10 @@ impl Daemon {
     pub(crate) async fn run(
         config: Config,
         log: LogTail,
+        raft: Handle,
         stop: CancellationToken,
     ) -> anyhow::Result<Ended> {
-        let node = Arc::new(NodeContext::new(config, log)?);
+        let node = Arc::new(NodeContext::new(config, log, raft)?);
         let bootstrap = Bootstrap::new(Arc::clone(&node));
         let daemon = Self { node };
         bootstrap.resume().await?;

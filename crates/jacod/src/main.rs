@@ -135,6 +135,15 @@ fn runtime() -> io::Result<Runtime> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build()
 }
 
+/// Two threads: while one waits for a write to the disk or applies a large entry, the other one sends heartbeats.
+fn raft_runtime() -> io::Result<Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .thread_name("raft")
+        .enable_all()
+        .build()
+}
+
 fn run(args: &Args) -> anyhow::Result<Ended> {
     if let Some(Part::Edge(args)) = &args.part {
         edge::run(args)?;
@@ -187,12 +196,13 @@ fn run(args: &Args) -> anyhow::Result<Ended> {
     limits::keep_private()?;
     limits::raise_descriptors();
     limits::private_dir(&config.data_dir)?;
+    let raft = raft_runtime()?;
     // First of all: a second daemon would take over the socket of this one.
     let _held = DataLock::take(&config.data_dir)?;
     runtime.block_on(async {
         let shutdown = CancellationToken::new();
         stop_on_signal(&shutdown)?;
-        Daemon::run(config, log, shutdown).await
+        Daemon::run(config, log, raft.handle().clone(), shutdown).await
     })
 }
 

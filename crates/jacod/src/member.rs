@@ -282,7 +282,7 @@ async fn open_raft(
     options.expected_starts = node.identity.raft_log_starts()?;
     let is_new = options.expected_log.is_none();
     let transport = Arc::new(PeerTransport::new(peers.clone()));
-    let raft = Raft::open(options, machine(node)?, transport).await;
+    let raft = node.raft.spawn(Raft::open(options, machine(node)?, transport)).await?;
     let raft = raft.context("cannot open raft's data")?;
     if is_new {
         node.identity.store_raft_log_id(raft.log_id())?;

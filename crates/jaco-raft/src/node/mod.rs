@@ -17,6 +17,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use openraft::async_runtime::WatchReceiver as _;
 use prometheus_client::metrics::histogram::Histogram;
+use tokio::runtime::Handle;
 use tokio::sync::{Mutex, Semaphore, watch};
 use tokio::task::JoinSet;
 
@@ -110,6 +111,8 @@ struct Inner<M: StateMachine> {
     membership_lock: Mutex<()>,
     timing: Timing,
     leader_activity: LeaderActivity,
+    /// On which it was opened.
+    runtime: Handle,
     /// Ends with the last handle, so that it keeps no node alive.
     _ticker: JoinSet<()>,
     /// Released by `shutdown`, so that the directory can be opened again.
@@ -149,6 +152,12 @@ impl<M: StateMachine> Raft<M> {
     /// The last applied index, as it grows.
     pub fn watch_applied(&self) -> watch::Receiver<u64> {
         self.inner.machine.watch_applied()
+    }
+
+    /// The runtime that it was opened on, whose threads do its work.
+    #[must_use]
+    pub fn runtime(&self) -> &Handle {
+        &self.inner.runtime
     }
 
     /// Handles a message from a peer.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use openraft::async_runtime::WatchReceiver as _;
+use tokio::runtime::Handle;
 use tokio::sync::{Mutex, Semaphore, watch};
 use tokio::task::JoinSet;
 
@@ -50,7 +51,8 @@ pub(crate) struct Storage {
 }
 
 impl<M: StateMachine> Raft<M> {
-    /// Opens and verifies the data directory and starts the node.
+    /// Opens and verifies the data directory and starts the node, whose tasks run on the current runtime. Heartbeats wait there for
+    /// whatever else runs on it, so a daemon gives it one of its own.
     ///
     /// `machine` is the empty state; the newest snapshot and the log bring it up to date. A new
     /// node belongs to no cluster yet: call [`Raft::initialize`] on the first one, and
@@ -147,6 +149,7 @@ impl<M: StateMachine> Raft<M> {
                 membership_lock: Mutex::new(()),
                 timing: options.timing,
                 leader_activity,
+                runtime: Handle::current(),
                 _ticker: ticker_task,
                 dir: std::sync::Mutex::new(dir),
             }),

@@ -3,6 +3,7 @@
 use jaco_pki::TlsConnection;
 use jaco_raft::{HandleError, framed};
 use jaco_types::{NodeId, Rejection};
+use tokio_util::task::AbortOnDropHandle;
 use tracing::{debug, warn};
 
 use crate::auth;
@@ -22,17 +23,23 @@ pub(crate) async fn serve(connection: TlsConnection, stage: Stage) {
         member.refusals.note(&address(&caller), &rejection);
         return;
     }
-    let admit = |claimed| match identify(&member, &caller) {
+    let from = address(&caller);
+    let raft = member.store.raft().clone();
+    let admit = move |claimed| match identify(&member, &caller) {
         Ok(sender) if sender == NodeId(claimed) => Ok(()),
         Ok(sender) => {
             Err(format!("node {sender} sent a raft message in the name of node {claimed}"))
         }
         Err(rejection) => Err(rejection.message),
     };
-    match member.store.raft().serve(framed(connection), admit).await {
-        Ok(()) => {}
-        Err(error @ HandleError::Stopped { .. }) => debug!(%error, "raft stream closed"),
-        Err(error) => warn!(%error, from = %address(&caller), "raft stream closed"),
+    // On the threads of raft, so that no request delays the answer to a heartbeat.
+    let runtime = raft.runtime().clone();
+    let serving = async move { raft.serve(framed(connection), admit).await };
+    match AbortOnDropHandle::new(runtime.spawn(serving)).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error @ HandleError::Stopped { .. })) => debug!(%error, "raft stream closed"),
+        Ok(Err(error)) => warn!(%error, %from, "raft stream closed"),
+        Err(error) => warn!(%error, %from, "raft stream failed"),
     }
 }
 

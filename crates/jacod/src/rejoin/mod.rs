@@ -18,6 +18,7 @@ use jaco_pki::{Credentials, JoinToken, NodeName};
 use jaco_proto::v1;
 use jaco_raft::OpenError;
 use jaco_server::LogTail;
+use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use self::calls::{Members, Refused};
@@ -68,7 +69,7 @@ pub(crate) struct Args {
 /// When a daemon runs as this node, when no member can be reached or none leads, or when the answer is no.
 pub(crate) async fn run(config: Config, args: &Args) -> anyhow::Result<()> {
     let _held = lock(&config.data_dir).await?;
-    let node = NodeContext::new(config, LogTail::default())?;
+    let node = NodeContext::new(config, LogTail::default(), Handle::current())?;
     let mut out = io::stdout();
     let identity =
         node.identity.load(node.clock.now()).context("cannot load this node's identity")?;
