@@ -10,6 +10,7 @@ use bytes::Bytes;
 use futures::{Stream, TryStreamExt as _};
 use openraft::storage::{EntryResponder, RaftSnapshotBuilder, RaftStateMachine};
 use openraft::{OptionalSend, Snapshot};
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::watch;
 
 use crate::codec::{GENESIS, UNKNOWN, invalid};
@@ -120,6 +121,20 @@ impl<M: StateMachine> MachineStore<M> {
     }
 }
 
+/// From this length on an entry may take longer than a heartbeat waits for.
+const LARGE_ENTRY_BYTES: usize = 64 << 10;
+
+/// Does what a large entry takes while other tasks of its runtime go on: those that this thread would have run next get another one.
+fn beside_others<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
+    // A runtime of one thread, as that of the simulation, has no other.
+    let has_others =
+        Handle::try_current().is_ok_and(|it| it.runtime_flavor() == RuntimeFlavor::MultiThread);
+    if bytes >= LARGE_ENTRY_BYTES && has_others {
+        return tokio::task::block_in_place(work);
+    }
+    work()
+}
+
 fn restore<M: StateMachine>(
     shared: &Shared<M>,
     snapshots: &SnapshotStore,
@@ -153,10 +168,11 @@ impl<M: StateMachine> RaftStateMachine<TypeConfig> for MachineStore<M> {
                 let mut applied = self.shared.lock_write();
                 let index = entry.log_id.index;
                 let outcome = match entry.payload {
-                    EntryPayload::Normal(payload) => applied
-                        .machine
-                        .apply(index, &payload.0)
-                        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?,
+                    EntryPayload::Normal(payload) => {
+                        let apply = || applied.machine.apply(index, &payload.0);
+                        beside_others(payload.0.len(), apply)
+                            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?
+                    }
                     EntryPayload::Blank => {
                         applied.machine.advance(index);
                         Bytes::new()
