@@ -589,9 +589,8 @@ impl ContainerEngine for DockerEngine {
         let docker = self.docker().await?.clone();
         let (owner, in_use) = (self.owner.clone(), Arc::clone(&self.accesses));
         let volume = volume.clone();
-        let write = async move {
-            volume_content::write(&docker, &owner, &in_use, &volume, archive).await
-        };
+        let write =
+            async move { volume_content::write(&docker, &owner, &in_use, &volume, archive).await };
         // A task goes on if nobody waits for it any more: only at its end a half volume is removed.
         let ended = tokio::spawn(write).await;
         ended.map_err(|error| EngineError::Unreachable { reason: error.to_string() })?

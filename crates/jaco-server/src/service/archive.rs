@@ -2,10 +2,10 @@
 
 use std::io;
 
+use bytes::Bytes;
 use futures::{Stream, StreamExt, stream};
 use jaco_agent::engine::EngineError;
 use jaco_agent::transfer::{Archive, ArchiveInput};
-use bytes::Bytes;
 use tonic::{Status, Streaming};
 
 /// Bytes of a piece of an archive in one message.

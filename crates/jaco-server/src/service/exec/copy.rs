@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use futures::{StreamExt, stream};
 use jaco_agent::engine::EngineError;
 use jaco_agent::transfer::PathStat;
@@ -10,7 +11,6 @@ use jaco_proto::v1::copy_input::Input;
 use jaco_proto::v1::copy_output::Output;
 use jaco_state::audit::AuditKind;
 use jaco_types::{Author, ErrorCode, Rejection};
-use bytes::Bytes;
 use tonic::{Request, Status, Streaming};
 
 use super::target::{Place, moved};

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use futures::{StreamExt, stream};
 use jaco_agent::engine::{EngineError, ExistingVolume, HeldVolume, VolumeAccess, VolumeTarget};
 use jaco_proto::v1;
@@ -9,7 +10,6 @@ use jaco_proto::v1::volume_input::Input;
 use jaco_proto::v1::volume_output::Output;
 use jaco_state::audit::AuditKind;
 use jaco_types::{Author, ErrorCode, Rejection};
-use bytes::Bytes;
 use tonic::{Request, Status, Streaming};
 
 use super::Answers;
