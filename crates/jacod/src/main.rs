@@ -34,11 +34,13 @@ mod readings;
 mod recover;
 mod rejoin;
 mod renewal;
+mod reset;
 mod rotation;
 mod router;
+mod setup;
 mod telemetry;
 
-use std::io;
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -103,6 +105,8 @@ enum Part {
     Edge(edge::EdgeArgs),
     Recover(recover::Args),
     Rejoin(rejoin::Args),
+    Reset(reset::Args),
+    Setup(setup::Args),
     #[command(hide = true)]
     BackupParts(backup_parts::Args),
     #[command(hide = true)]
@@ -135,10 +139,11 @@ fn runtime() -> io::Result<Runtime> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build()
 }
 
-/// Two threads: while one waits for a write to the disk or applies a large entry, the other one sends heartbeats.
+/// One thread: with more, tasks that wait for each other are woken on another one. What takes long has a thread of its own beside it:
+/// writes to the disk, snapshots, and the application of large entries.
 fn raft_runtime() -> io::Result<Runtime> {
     tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
+        .worker_threads(1)
         .thread_name("raft")
         .enable_all()
         .build()
@@ -164,6 +169,13 @@ fn run(args: &Args) -> anyhow::Result<Ended> {
         man_pages::run(args, Args::command())?;
         return Ok(Ended::Stopped);
     }
+    if let Some(Part::Setup(setup)) = &args.part {
+        let stdin = io::stdin();
+        let mut user = stdin.is_terminal().then(|| stdin.lock());
+        let default_place = Path::new(DEFAULT_CONFIG);
+        setup::run(&args.config, default_place, setup, user.as_mut(), &mut io::stdout())?;
+        return Ok(Ended::Stopped);
+    }
     let config = Config::load(&args.config, Path::new(DEFAULT_CONFIG))?;
     config.check()?;
     telemetry::filter(&config.log_level)?;
@@ -186,6 +198,12 @@ fn run(args: &Args) -> anyhow::Result<Ended> {
         limits::keep_private()?;
         offline::become_owner(&config.data_dir)?;
         runtime()?.block_on(rejoin::run(config, args))?;
+        return Ok(Ended::Stopped);
+    }
+    if let Some(Part::Reset(args)) = &args.part {
+        limits::keep_private()?;
+        offline::become_owner(&config.data_dir)?;
+        runtime()?.block_on(reset::run(config, args))?;
         return Ok(Ended::Stopped);
     }
     let runtime = runtime()?;

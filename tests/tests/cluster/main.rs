@@ -26,6 +26,7 @@ mod freshness;
 mod frozen;
 mod images;
 mod kek;
+mod leaving;
 mod logs;
 mod membership;
 mod metrics;

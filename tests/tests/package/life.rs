@@ -63,8 +63,15 @@ fn packages_come_and_go() {
 
     let settings = machine.path("/etc/jaco/jacod.yaml");
     let shipped = fs::read_to_string(&settings).expect("it is there");
-    let own = shipped.replace("engine: docker", "engine: fake") + "\nadvertise: 127.0.0.1:7000\n";
-    fs::write(&settings, &own).expect("written");
+    fs::write(&settings, shipped.replace("engine: docker", "engine: fake")).expect("written");
+    machine.run(&["jacod", "setup", "--advertise", "127.0.0.1:7000", "--no-start"]);
+    let own = fs::read_to_string(&settings).expect("it is there");
+    assert_eq!(
+        own.lines().count(),
+        shipped.lines().count(),
+        "it stands where the file explains it"
+    );
+    assert_eq!(machine.mode("/etc/jaco/jacod.yaml"), 0o600);
     machine.run(&["jacod", "--check"]);
     machine.run(&["systemctl", "enable", "--now", "jacod"]);
     machine.await_success(&["jaco", "cluster", "init", "--name", "home", "--no-network"]);

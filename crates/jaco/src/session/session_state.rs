@@ -75,6 +75,21 @@ impl Session {
         Ok(self.client.insert(client).clone())
     }
 
+    /// Refuses unless the daemon of this machine is used: what is about its node cannot be asked of another one.
+    ///
+    /// # Errors
+    /// If the cluster is used over the network.
+    pub(crate) fn require_own_node(&self) -> Result<(), CliError> {
+        let (environment, contexts) = (Environment::of_process(), Contexts::load_default()?);
+        match connect::choose(&self.options, &environment, &contexts)? {
+            Choice::Socket(_) => Ok(()),
+            Choice::Servers { .. } => Err(CliError::usage(
+                "this is about the node of this machine, and the cluster is used over the network",
+                "run it on the node with --socket, or use `jaco node rm NODE`",
+            )),
+        }
+    }
+
     /// The client certificate of the chosen cluster, and the files of the context that it comes from.
     ///
     /// # Errors

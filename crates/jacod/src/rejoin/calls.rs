@@ -25,13 +25,13 @@ const DEADLINE: Duration = Duration::from_secs(5);
 const TOKEN_SECS: u64 = 24 * 3600;
 
 /// The other members.
-pub(super) struct Members {
+pub(crate) struct Members {
     store: Arc<CertificateStore>,
     servers: Vec<String>,
 }
 
 /// Why a request was not carried out.
-pub(super) enum Refused {
+pub(crate) enum Refused {
     /// This node is no member any more.
     Removed,
     /// Anything else.
@@ -48,12 +48,12 @@ impl From<Refused> for anyhow::Error {
 }
 
 impl Members {
-    pub(super) fn new(credentials: Credentials, servers: Vec<String>) -> anyhow::Result<Self> {
+    pub(crate) fn new(credentials: Credentials, servers: Vec<String>) -> anyhow::Result<Self> {
         Ok(Self { store: CertificateStore::new(credentials)?, servers })
     }
 
     /// The members as the cluster knows them now.
-    pub(super) async fn status(&self) -> Result<v1::ClusterStatusResponse, Refused> {
+    pub(crate) async fn status(&self) -> Result<v1::ClusterStatusResponse, Refused> {
         self.ask(async |mut client| {
             let status = client.status(v1::ClusterStatusRequest {}).await?;
             match &status.get_ref().staleness {

@@ -20,7 +20,7 @@ const STOPPED_AT_ONCE: usize = 16;
 /// When the engine does not do it. What was removed is not there at the next attempt.
 pub(super) async fn remove(node: &NodeContext, owner: &Owner) -> anyhow::Result<()> {
     let engine = open_engine(node, owner)?;
-    let unreachable = "cannot remove this node's containers: start its container engine, then run `jacod rejoin` again";
+    let unreachable = "cannot remove this node's containers: start its container engine, then run this command again";
     let owned = engine.list_owned().await.context(unreachable)?;
     let removed = stream::iter(owned).map(|container: ObservedContainer| {
         let engine = &engine;

@@ -3,7 +3,7 @@
 //! It never votes under its old id: that one is removed from the cluster before the new one is asked for. Each step is
 //! written down before it is made, so that a run that was interrupted is run again. See ADR 0129.
 
-mod calls;
+pub(crate) mod calls;
 mod containers;
 mod pending;
 
@@ -173,8 +173,11 @@ async fn give_up(
     clear(node, name).await
 }
 
-/// Removes what the old membership has on this machine, its identity last.
-async fn clear(node: &NodeContext, name: &NodeName) -> anyhow::Result<()> {
+/// Removes what a membership that has ended has on this machine, its identity last.
+///
+/// # Errors
+/// When the engine or the disk does not do it; the next attempt goes on.
+pub(crate) async fn clear(node: &NodeContext, name: &NodeName) -> anyhow::Result<()> {
     let owner = Owner { cluster: name.cluster.clone(), node: name.node };
     containers::remove(node, &owner).await?;
     node.delete_membership().context("cannot delete the data of the removed node")

@@ -4,15 +4,18 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use jaco_client::Client;
 use jaco_proto::v1::{
     ClusterStatusRequest, ClusterStatusResponse, InitNetworks, InitRequest, InitResponse,
-    JoinClusterRequest, JoinClusterResponse,
+    IssueJoinTokenRequest, IssueJoinTokenResponse, JoinClusterRequest, JoinClusterResponse,
 };
 use jaco_types::ErrorCode;
 use serde_json::{Value, json};
 
+use super::node::{Leave, leave};
+use super::token::JoinToken;
 use super::{rotate_ca, rotate_kek};
 use crate::connect::secret_file;
 use crate::error::CliError;
@@ -22,11 +25,15 @@ use crate::view::cluster::ClusterStatus;
 use crate::view::json::{non_empty, without_null};
 use crate::view::{Summary, network};
 
-/// Create, join or show a cluster
+/// How long nodes may join by the line that a new cluster prints.
+const JOIN_TIME: Duration = Duration::from_secs(3600);
+
+/// Create, join, leave or show a cluster
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   jaco cluster init --name prod
   jaco cluster join 10.0.0.1:7000
+  jaco cluster leave
   jaco cluster status
   jaco cluster rotate-ca --status")]
 pub(crate) struct Args {
@@ -38,6 +45,7 @@ pub(crate) struct Args {
 enum Action {
     Init(Init),
     Join(Join),
+    Leave(Leave),
     RotateCa(rotate_ca::Args),
     RotateKek(rotate_kek::Args),
     /// Show the leader and the members as one node knows them
@@ -50,7 +58,7 @@ enum Action {
 /// Create a cluster with this machine's node
 ///
 /// Connects to the daemon of this machine over its socket. Prints the first operator token, which is
-/// shown once and not stored.
+/// shown once and not stored, and the line that joins the other nodes of --nodes, which is good for an hour.
 ///
 /// Networks are the cluster's from the start: services reach each other by name on all nodes. Where this
 /// machine cannot have a router, for want of `nft`, of `/dev/net/tun` or of a running `jacod-net`, the
@@ -77,6 +85,9 @@ struct Init {
     /// The MTU of containers in bytes, 80 less than that of the links between the nodes
     #[arg(long, value_name = "BYTES", default_value_t = 1420)]
     mtu: u32,
+    /// How many nodes the cluster is going to have: so many less one may join by the line that is printed
+    #[arg(long, value_name = "NUMBER", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    nodes: u32,
     /// Leave networks to each node: services on different nodes do not reach each other
     #[arg(long, conflicts_with_all = ["pool", "mtu"])]
     no_network: bool,
@@ -112,6 +123,7 @@ pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
             let status = client.status(ClusterStatusRequest {}).await.unwrap_or_default();
             session.done(&joined_summary(&joined, &status))
         }
+        Action::Leave(args) => leave(session, args).await,
         Action::RotateCa(args) => rotate_ca::run(session, args).await,
         Action::RotateKek(args) => rotate_kek::run(session, args).await,
         Action::Status => {
@@ -151,7 +163,28 @@ async fn init(session: &mut Session, client: &Client, args: &Init) -> CommandRes
             made.networks_refused
         ));
     }
-    session.done(&Created { cluster: &made, token_file: args.token_file.as_deref() })
+    let join = join_line(session, client, args.nodes - 1).await;
+    session.done(&Created { cluster: &made, token_file: args.token_file.as_deref(), join })
+}
+
+/// A token for the other nodes. The cluster is there without it as well.
+async fn join_line(
+    session: &mut Session,
+    client: &Client,
+    uses: u32,
+) -> Option<IssueJoinTokenResponse> {
+    if uses == 0 {
+        return None;
+    }
+    let request = IssueJoinTokenRequest { ttl_secs: JOIN_TIME.as_secs(), uses };
+    match client.issue_join_token(request).await {
+        Ok(issued) => Some(issued),
+        Err(error) => {
+            let note = format!("warning: no join token was issued: {error}; use `jaco token join`");
+            session.ui.note(&note);
+            None
+        }
+    }
 }
 
 fn create(path: &Path, mode: u32) -> Result<std::fs::File, CliError> {
@@ -224,6 +257,8 @@ struct Created<'a> {
     cluster: &'a InitResponse,
     /// The file that the token was written to instead of being printed.
     token_file: Option<&'a Path>,
+    /// For the other nodes.
+    join: Option<IssueJoinTokenResponse>,
 }
 
 impl Show for Created<'_> {
@@ -237,6 +272,9 @@ impl Show for Created<'_> {
         match self.token_file {
             Some(path) => json["operator_token_file"] = path.display().to_string().into(),
             None => json["operator_token"] = cluster.operator_token.clone().into(),
+        }
+        if let Some(join) = &self.join {
+            json["join"] = JoinToken(join).json();
         }
         json["network_pool"] = cluster.networks.as_ref().map_or(Value::Null, network::pool_json);
         if let Some(refused) = non_empty(&cluster.networks_refused) {
@@ -259,9 +297,15 @@ impl Show for Created<'_> {
                 )
             }
         };
+        let next = match &self.join {
+            Some(join) => format!(
+                "On each of the other nodes, within an hour:\n\n  {}\n\n`jaco token join` makes another such line; ",
+                JoinToken(join).command()
+            ),
+            None => "`jaco token join` adds nodes; ".to_owned(),
+        };
         format!(
-            "Cluster         {name} ({cluster_id})\nNetworks        {networks}\n{token}\n\
-             `jaco token join` adds nodes; `jaco apply` deploys a compose file.\n"
+            "Cluster         {name} ({cluster_id})\nNetworks        {networks}\n{token}\n{next}`jaco apply` deploys a compose file.\n"
         )
     }
 }

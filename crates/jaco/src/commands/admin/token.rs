@@ -234,11 +234,12 @@ fn lifetime(text: &str) -> Result<Duration, String> {
     if life.as_secs() == 0 { Err("give at least 1s".to_owned()) } else { Ok(life) }
 }
 
-struct JoinToken<'a>(&'a IssueJoinTokenResponse);
+/// A join token, with the command that uses it.
+pub(super) struct JoinToken<'a>(pub(super) &'a IssueJoinTokenResponse);
 
 impl JoinToken<'_> {
     /// The command to run on the new node.
-    fn command(&self) -> String {
+    pub(super) fn command(&self) -> String {
         let IssueJoinTokenResponse { token, servers, .. } = self.0;
         format!("JACO_JOIN_TOKEN={token} jaco cluster join {}", servers.join(" "))
     }

@@ -3,6 +3,7 @@
 mod drain;
 mod facts;
 mod labels;
+mod leave;
 
 use jaco_client::fresh_request_id;
 use jaco_proto::v1::RemoveNodeRequest;
@@ -10,6 +11,7 @@ use jaco_types::Availability;
 use serde_json::json;
 
 use self::drain::Limits;
+pub(super) use self::leave::{Leave, leave};
 use crate::commands::workload::get::{show_node, show_nodes};
 use crate::deploy::whatif::whatif;
 use crate::error::CliError;
@@ -186,17 +188,21 @@ async fn dispatch(session: &mut Session, action: Action) -> CommandResult {
         Action::Label { node, labels } => labels::run(session, node, &labels).await,
         Action::Rm { node, dry_run: true, .. } => preview(session, vec![node]).await,
         Action::Rm { node, force, limits, .. } => {
-            let node = [node];
             if !force {
-                drain::drain(session, &node, &limits).await?;
+                drain::drain(session, std::slice::from_ref(&node), &limits).await?;
             }
-            let [hostname] = node.clone();
-            let request_id = fresh_request_id();
-            let request = RemoveNodeRequest { hostname, force, request_id, node_id: 0 };
-            session.client()?.remove_node(request).await?;
-            done(session, &node, "removed")
+            remove(session, &node, force).await?;
+            done(session, &[node], "removed")
         }
     }
+}
+
+/// Removes a node from the cluster.
+async fn remove(session: &mut Session, node: &str, force: bool) -> Result<(), CliError> {
+    let request_id = fresh_request_id();
+    let request = RemoveNodeRequest { hostname: node.to_owned(), force, request_id, node_id: 0 };
+    session.client()?.remove_node(request).await?;
+    Ok(())
 }
 
 /// Prints what a drain would move and what could not move.
