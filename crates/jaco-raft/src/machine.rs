@@ -4,7 +4,7 @@
 
 use std::error::Error;
 use std::io::{self, Read};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 
 use bytes::Bytes;
 use futures::{Stream, TryStreamExt as _};
@@ -88,6 +88,19 @@ impl<M: StateMachine> Shared<M> {
         self.applied.write().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Locks the machine for an entry. A reader may be a thread of lower priority that gets no
+    /// processor for as long as a heartbeat may take, so it is waited for beside other tasks.
+    fn lock_for_entry(&self) -> RwLockWriteGuard<'_, Applied<M>> {
+        for _ in 0..TURNS_FOR_A_SHORT_READ {
+            match self.applied.try_write() {
+                Ok(applied) => return applied,
+                Err(TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) => std::hint::spin_loop(),
+            }
+        }
+        beside_others(|| self.lock_write())
+    }
+
     fn publish(&self, last: Option<&LogId>) {
         if let Some(last) = last {
             self.index.send_replace(last.index);
@@ -121,18 +134,19 @@ impl<M: StateMachine> MachineStore<M> {
     }
 }
 
+/// How often a lock is tried before others are let go on, which takes two threads that change
+/// places: about as long as a read takes that looks up one thing.
+const TURNS_FOR_A_SHORT_READ: usize = 100;
+
 /// From this length on an entry may take longer than a heartbeat waits for.
 const LARGE_ENTRY_BYTES: usize = 64 << 10;
 
-/// Does what a large entry takes while other tasks of its runtime go on: those that this thread would have run next get another one.
-fn beside_others<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
+/// Does what takes long while other tasks of its runtime go on: those that this thread would have run next get another one.
+fn beside_others<T>(work: impl FnOnce() -> T) -> T {
     // A runtime of one thread, as that of the simulation, has no other.
     let has_others =
         Handle::try_current().is_ok_and(|it| it.runtime_flavor() == RuntimeFlavor::MultiThread);
-    if bytes >= LARGE_ENTRY_BYTES && has_others {
-        return tokio::task::block_in_place(work);
-    }
-    work()
+    if has_others { tokio::task::block_in_place(work) } else { work() }
 }
 
 fn restore<M: StateMachine>(
@@ -165,12 +179,14 @@ impl<M: StateMachine> RaftStateMachine<TypeConfig> for MachineStore<M> {
         let mut last = None;
         while let Some((entry, responder)) = entries.try_next().await? {
             let outcome = {
-                let mut applied = self.shared.lock_write();
+                let mut applied = self.shared.lock_for_entry();
                 let index = entry.log_id.index;
                 let outcome = match entry.payload {
                     EntryPayload::Normal(payload) => {
                         let apply = || applied.machine.apply(index, &payload.0);
-                        beside_others(payload.0.len(), apply)
+                        let is_large = payload.0.len() >= LARGE_ENTRY_BYTES;
+                        let outcome = if is_large { beside_others(apply) } else { apply() };
+                        outcome
                             .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?
                     }
                     EntryPayload::Blank => {
@@ -272,5 +288,73 @@ impl RaftSnapshotBuilder<TypeConfig> for Builder {
         }
         drop(current);
         snapshot_of(file)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use super::*;
+
+    struct Nothing;
+
+    impl StateMachine for Nothing {
+        fn apply(
+            &mut self,
+            _index: u64,
+            _payload: &[u8],
+        ) -> Result<Bytes, Box<dyn Error + Send + Sync>> {
+            Ok(Bytes::new())
+        }
+
+        fn advance(&mut self, _index: u64) {}
+
+        fn snapshot(&self) -> Box<dyn SnapshotSource> {
+            unreachable!("nobody asks for it")
+        }
+
+        fn restore(&mut self, _state: &mut dyn Read) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// A reader that gets no processor holds the lock; what else runs on raft's one thread is heard
+    /// meanwhile, as a heartbeat must be.
+    #[test]
+    fn an_entry_waits_for_a_reader_beside_other_tasks() {
+        let shared = Shared::new(Nothing);
+        let (is_read, reads) = mpsc::channel();
+        let (release, released) = mpsc::channel::<()>();
+        let reader = std::thread::spawn({
+            let shared = shared.clone();
+            move || {
+                shared.read(|_| {
+                    is_read.send(()).expect("the test waits for it");
+                    released.recv().expect("the test lets go");
+                });
+            }
+        });
+        reads.recv().expect("the reader reads");
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_time()
+            .build()
+            .expect("a runtime");
+        let (begun, begins) = mpsc::channel();
+        let entry = runtime.spawn(async move {
+            begun.send(()).expect("the test waits for it");
+            shared.lock_for_entry().last = None;
+        });
+        begins.recv().expect("the entry is on the one thread");
+        let (beat, beats) = mpsc::channel();
+        runtime.spawn(async move { beat.send(()) });
+        let heard = beats.recv_timeout(Duration::from_secs(20));
+        assert!(!entry.is_finished(), "the reader still reads");
+        release.send(()).expect("the reader waits for it");
+        runtime.block_on(entry).expect("the entry is applied");
+        reader.join().expect("the reader ended");
+        assert_eq!(heard, Ok(()));
     }
 }
