@@ -183,7 +183,7 @@ impl<M: StateMachine> RaftStateMachine<TypeConfig> for MachineStore<M> {
                 let index = entry.log_id.index;
                 let outcome = match entry.payload {
                     EntryPayload::Normal(payload) => {
-                        let apply = || applied.machine.apply(index, &payload.0);
+                        let mut apply = || applied.machine.apply(index, &payload.0);
                         let is_large = payload.0.len() >= LARGE_ENTRY_BYTES;
                         let outcome = if is_large { beside_others(apply) } else { apply() };
                         outcome
