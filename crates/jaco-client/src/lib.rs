@@ -37,4 +37,4 @@ pub use status::Statuses;
 pub use stream::Answers;
 pub use target::{Credential, DEFAULT_SOCKET, Target, TargetError};
 pub use upload::{Upload, UploadInputs};
-pub use volume::{VolumeInputs, VolumeWrite};
+pub use volume::{VolumeInputs, VolumeProgress, VolumeWrite};

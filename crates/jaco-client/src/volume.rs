@@ -27,6 +27,15 @@ pub struct VolumeWrite {
     outputs: Streaming<v1::VolumeOutput>,
 }
 
+/// How far a write of a volume is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VolumeProgress {
+    /// So many bytes of another node's volume were copied.
+    Copied(u64),
+    /// The volume is there.
+    Done,
+}
+
 /// An archive on its way into a volume. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct VolumeInputs(mpsc::Sender<v1::VolumeInput>);
@@ -59,7 +68,9 @@ impl Client {
             Some(Output::Started(started)) => {
                 Ok((VolumeWrite { endpoint, outputs }, VolumeInputs(inputs), started))
             }
-            Some(Output::Archive(_) | Output::End(_)) | None => Err(cut(&endpoint)),
+            Some(Output::Archive(_) | Output::End(_) | Output::Copied(_)) | None => {
+                Err(cut(&endpoint))
+            }
         }
     }
 }
@@ -70,10 +81,20 @@ impl VolumeWrite {
     /// # Errors
     /// The refusal of the daemon, or the loss of the connection: the volume is not there then.
     pub async fn done(&mut self) -> Result<(), ClientError> {
+        while self.next().await? != VolumeProgress::Done {}
+        Ok(())
+    }
+
+    /// How far it is, once that is told again. Cancel safe.
+    ///
+    /// # Errors
+    /// Those of [`VolumeWrite::done`].
+    pub async fn next(&mut self) -> Result<VolumeProgress, ClientError> {
         let output = self.outputs.message().await;
         let output = output.map_err(|status| ClientError::from_status(&self.endpoint, &status))?;
         match output.and_then(|output| output.output) {
-            Some(Output::End(_)) => Ok(()),
+            Some(Output::End(_)) => Ok(VolumeProgress::Done),
+            Some(Output::Copied(copied)) => Ok(VolumeProgress::Copied(copied.bytes)),
             Some(Output::Started(_) | Output::Archive(_)) | None => Err(cut(&self.endpoint)),
         }
     }

@@ -60,13 +60,22 @@ fn archive(content: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Makes the volume of a node of this archive, by another node.
+/// Makes `shop/data` of a node of this archive, by another node.
 async fn write(cluster: &Cluster, asked: usize, node: &str, archive: Vec<u8>) {
+    write_volume(cluster, (asked, "data", node), archive).await;
+}
+
+async fn write_volume(
+    cluster: &Cluster,
+    (asked, volume, node): (usize, &str, &str),
+    archive: Vec<u8>,
+) {
     let start = v1::WriteVolumeStart {
         deployment: "shop".to_owned(),
-        volume: "data".to_owned(),
+        volume: volume.to_owned(),
         node: node.to_owned(),
         existing: "replace".to_owned(),
+        from: String::new(),
     };
     let client = cluster.nodes[asked].client();
     let (mut write, inputs, started) = client.write_volume(start).await.expect("it begins");
@@ -79,6 +88,18 @@ async fn write(cluster: &Cluster, asked: usize, node: &str, archive: Vec<u8>) {
     });
     write.done().await.expect("it is written");
     sending.join().expect("it does not panic");
+}
+
+/// Disables `shop/db`, and waits until no container has a volume.
+async fn disable(cluster: &Cluster) {
+    let disabled = cluster.cli(0, &["disable", "shop/db"]);
+    assert!(disabled.status.success(), "{}", String::from_utf8_lossy(&disabled.stderr));
+    eventually("no container has a volume", || async {
+        let listed = ok(&volume(cluster, 0, &["ls", "shop"]));
+        let rows = listed.as_array().expect("a list");
+        if rows.iter().all(|row| row["mounts"] == json!([])) { Ok(()) } else { Err(listed) }
+    })
+    .await;
 }
 
 /// R-OPS-1, R-CLI-6: volumes are listed, read and written whichever node is asked; what is read is what was written, and the
@@ -99,14 +120,7 @@ async fn volumes_are_backed_up_and_restored_from_any_node() {
     refused(&volume(&cluster, 0, &["backup", "shop/data", &at("a")]), "n1, n2, n3: name one");
     let args = ["backup", "shop/data", &at("a"), "--node", "n2"];
     refused(&volume(&cluster, 0, &args), "error[volume_in_use]");
-    let disabled = cluster.cli(0, &["disable", "shop/db"]);
-    assert!(disabled.status.success(), "{}", String::from_utf8_lossy(&disabled.stderr));
-    eventually("no container has a volume", || async {
-        let listed = ok(&volume(&cluster, 0, &["ls", "shop"]));
-        let rows = listed.as_array().expect("a list");
-        if rows.iter().all(|row| row["mounts"] == json!([])) { Ok(()) } else { Err(listed) }
-    })
-    .await;
+    disable(&cluster).await;
 
     let content: Vec<u8> = (0..3 << 20).map(|n: u32| n.to_le_bytes()[(n % 3) as usize]).collect();
     let archive = archive(&content);
@@ -153,4 +167,128 @@ async fn volumes_are_backed_up_and_restored_from_any_node() {
     assert_eq!(ok(&out).as_array().map(Vec::len), Some(2));
     let said = String::from_utf8_lossy(&out.stderr);
     assert!(said.contains("the volumes of a node are missing here: n3"), "{said}");
+}
+
+/// Applies `shop` with a replica that has two volumes; its node.
+async fn deploy_two_volumes(cluster: &Cluster) -> String {
+    let mounts = r#","volumes":[{"type":"volume","source":"data","target":"/data"},
+        {"type":"volume","source":"more","target":"/more"}]"#;
+    let model = jaco_tests::compose_with("shop", "db", "db:1", 1, mounts);
+    let model = model.strip_suffix('}').expect("an object");
+    let declared = r#""data":{"name":"shop_data"},"more":{"name":"shop_more"}"#;
+    let request = v1::ApplyRequest {
+        compose_json: format!(r#"{model},"volumes":{{{declared}}}}}"#),
+        request_id: fresh_request_id(),
+        ..v1::ApplyRequest::default()
+    };
+    cluster.client().apply(request).await.expect("the deployment is admitted");
+    cluster.converged(0, "shop").await;
+    node_of_db(cluster).await
+}
+
+async fn node_of_db(cluster: &Cluster) -> String {
+    let status = cluster.overview(0).await.expect("a status");
+    let replicas = status.replicas.into_iter();
+    replicas.map(|replica| replica.node).next().expect("it has a replica")
+}
+
+/// R-SEL-3, R-OPS-1: a replica starts on the node that its volumes were copied to, with what was in all of them, whichever
+/// node is asked; and back.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_volume_moves_with_its_replica_and_what_else_it_mounts() {
+    let cluster = Cluster::start(3, Engine::Fake).await;
+    let mut from = deploy_two_volumes(&cluster).await;
+    let here = tempfile::tempdir().expect("a folder");
+    let others = |from: &str| -> Vec<&str> {
+        ["n1", "n2", "n3"].into_iter().filter(|node| *node != from).collect()
+    };
+    let to = others(&from)[0];
+    refused(&volume(&cluster, 0, &["move", "shop/data", &from]), "is on");
+    let out = volume(&cluster, 0, &["move", "shop/data", to]);
+    refused(&out, "error[volume_in_use]");
+    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(said.contains("shop-db-0") && said.contains("jaco disable shop/db"), "{said}");
+    let cordoned = cluster.cli(0, &["node", "cordon", to]);
+    assert!(cordoned.status.success(), "{}", String::from_utf8_lossy(&cordoned.stderr));
+    disable(&cluster).await;
+    refused(&volume(&cluster, 0, &["move", "shop/data", to]), "error[cannot_place]");
+    let uncordoned = cluster.cli(0, &["node", "uncordon", to]);
+    assert!(uncordoned.status.success(), "{}", String::from_utf8_lossy(&uncordoned.stderr));
+
+    let (data, more) = (archive(&vec![7; 5 << 20]), archive(b"a little more"));
+    write_volume(&cluster, (0, "data", &from), data.clone()).await;
+    write_volume(&cluster, (1, "more", &from), more.clone()).await;
+    for asked in 0..3 {
+        let to = others(&from)[asked % 2].to_owned();
+        let planned = ok(&volume(&cluster, asked, &["move", "shop/data", &to, "--dry-run"]));
+        assert_eq!((&planned["moved"], &planned["bytes"]), (&json!(false), &Value::Null));
+        // Where it was before it has been kept, and is replaced when it is asked for.
+        let args = ["move", "shop/data", &to, "--from", &from, "--replace"];
+        let told = ok(&volume(&cluster, asked, &args));
+        assert_eq!(told["volumes"], json!(["data", "more"]), "{told}");
+        assert_eq!(told["replicas"], json!(["shop-db-0"]), "{told}");
+        assert_eq!((&told["from"], &told["to"]), (&json!(from), &json!(to)), "{told}");
+        for (name, content) in [("data", &data), ("more", &more)] {
+            let file = here.path().join(format!("{asked}-{name}"));
+            let path = file.to_str().expect("it is UTF-8");
+            let volume_of_shop = format!("shop/{name}");
+            let args = ["backup", &volume_of_shop, path, "--node", &to];
+            let _backed_up = ok(&volume(&cluster, (asked + 1) % 3, &args));
+            let copy = fs::read(&file).expect("it is there");
+            assert!(copy[..content.len()] == content[..], "{name} is what it was");
+        }
+        let enabled = cluster.cli(asked, &["enable", "shop/db"]);
+        assert!(enabled.status.success(), "{}", String::from_utf8_lossy(&enabled.stderr));
+        cluster.converged(0, "shop").await;
+        assert_eq!(node_of_db(&cluster).await, to);
+        disable(&cluster).await;
+        from = to;
+    }
+    let moves = v1::AuditRequest { kinds: vec!["data_moved".to_owned()], ..Default::default() };
+    let mut events = cluster.client().events(moves);
+    let mut found = 0;
+    while let Some(event) = events.next().await.expect("events") {
+        assert_eq!(event.payload["replica"], "shop-db-0");
+        found += 1;
+    }
+    assert_eq!(found, 3);
+    // The copies that nothing needs go, and what the replica has stays.
+    let collected = cluster.cli(0, &["gc", "shop", "--yes"]);
+    assert!(collected.status.success(), "{}", String::from_utf8_lossy(&collected.stderr));
+    let left = ok(&volume(&cluster, 0, &["ls", "shop"]));
+    let left: Vec<_> = left.as_array().expect("a list").iter().map(|row| &row["node"]).collect();
+    assert_eq!(left, [&json!(from), &json!(from)]);
+}
+
+/// R-SEL-3: a replica that ran after the copy began has data that the copy lacks: it stays where it is.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_that_ran_during_a_move_stays() {
+    let cluster = Cluster::start(3, Engine::Fake).await;
+    let from = deploy_two_volumes(&cluster).await;
+    disable(&cluster).await;
+    let to = if from == "n1" { "n2" } else { "n1" };
+    let request = v1::PlanVolumeMoveRequest {
+        deployment: "shop".to_owned(),
+        volume: "more".to_owned(),
+        from: String::new(),
+        to: to.to_owned(),
+    };
+    let plan = cluster.client().plan_volume_move(request).await.expect("a plan");
+    assert!(plan.replicas.iter().all(|replica| replica.disabled), "{plan:?}");
+    let enabled = cluster.cli(0, &["enable", "shop/db"]);
+    assert!(enabled.status.success(), "{}", String::from_utf8_lossy(&enabled.stderr));
+    cluster.converged(0, "shop").await;
+    let settle = v1::SettleVolumeMoveRequest {
+        deployment: "shop".to_owned(),
+        replicas: plan.replicas,
+        to: to.to_owned(),
+        request_id: String::new(),
+    };
+    for what in ["it runs", "it ran"] {
+        let refused = cluster.client().settle_volume_move(settle.clone()).await;
+        let refused = refused.expect_err(what).to_string();
+        assert!(refused.contains("replica shop-db-0"), "{what}: {refused}");
+        disable(&cluster).await;
+    }
+    assert_eq!(node_of_db(&cluster).await, from);
 }

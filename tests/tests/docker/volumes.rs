@@ -145,6 +145,65 @@ fn is_as_it_was(data: &Path) {
     assert!(!data.join("later").exists(), "it was not in the backup");
 }
 
+/// Where the engine has `shop/data` of a node.
+fn folder_of(cluster: &Cluster, node: &str) -> PathBuf {
+    let out = cluster.cli(0, &["volume", "ls", "shop", "-o", "json"]);
+    let listed: serde_json::Value = serde_json::from_slice(&out.stdout).expect("it is JSON");
+    let rows = listed.as_array().expect("a list").iter();
+    let row = rows.clone().find(|row| row["node"] == node);
+    let row = row.unwrap_or_else(|| panic!("{node} has none: {listed}"));
+    let id = row["engine_name"].as_str().expect("it has a name");
+    docker(&["volume", "inspect", "--format", "{{.Mountpoint}}", id]).trim().into()
+}
+
+/// R-SEL-3, R-OPS-1: a database moves with its files, owners, modes and links: its container starts on the other node and has
+/// them; what it wrote there comes back with it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_volume_moves_as_it_is() {
+    let cluster = Cluster::start(3, Engine::Docker).await;
+    deploy(&cluster, NAMED, DECLARED).await;
+    let status = cluster.overview(0).await.expect("a status");
+    let from = status.replicas[0].node.clone();
+    let to = if from == "n1" { "n2" } else { "n1" };
+    let data = folder_of(&cluster, &from);
+    fs::create_dir(data.join("base")).expect("it can be made");
+    fs::write(data.join("base/1"), vec![7; 3 << 20]).expect("it can be written");
+    fs::hard_link(data.join("base/1"), data.join("base/2")).expect("it can be linked");
+    symlink("base/1", data.join("link")).expect("it can be linked");
+    fs::set_permissions(data.join("base"), fs::Permissions::from_mode(0o750)).expect("owned");
+    fs::set_permissions(&data, fs::Permissions::from_mode(0o700)).expect("owned");
+    for part in ["", "base", "base/1"] {
+        chown(data.join(part), Some(999), Some(998)).expect("root may");
+    }
+    refused(&cluster, &["volume", "move", "shop/data", to], "error[volume_in_use]");
+    stopped(&cluster).await;
+    ok(&cluster, &["volume", "move", "shop/data", to]);
+    is_as_it_was(&folder_of(&cluster, to));
+    ok(&cluster, &["enable", "shop/db"]);
+    cluster.converged(0, "shop").await;
+    let status = cluster.overview(0).await.expect("a status");
+    assert_eq!(status.replicas[0].node, to);
+    let mounts = docker(&[
+        "inspect",
+        "--format",
+        "{{range .Mounts}}{{.Source}}{{end}}",
+        &containers(&cluster.id)[0],
+    ]);
+    assert_eq!(Path::new(mounts.trim()), folder_of(&cluster, to));
+
+    fs::write(folder_of(&cluster, to).join("later"), "written there").expect("it can be written");
+    stopped(&cluster).await;
+    refused(
+        &cluster,
+        &["volume", "move", "shop/data", &from, "--from", to],
+        "error[volume_exists]",
+    );
+    ok(&cluster, &["volume", "move", "shop/data", &from, "--from", to, "--replace"]);
+    let later = fs::read_to_string(folder_of(&cluster, &from).join("later"));
+    assert_eq!(later.expect("it is there"), "written there");
+    collected(&cluster).await;
+}
+
 /// A write of `shop/data` that is about to begin.
 fn restore(node: &str) -> v1::WriteVolumeStart {
     v1::WriteVolumeStart {
@@ -152,6 +211,7 @@ fn restore(node: &str) -> v1::WriteVolumeStart {
         volume: "data".to_owned(),
         node: node.to_owned(),
         existing: "replace".to_owned(),
+        from: String::new(),
     }
 }
 

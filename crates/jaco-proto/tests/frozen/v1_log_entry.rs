@@ -236,6 +236,10 @@ pub(crate) const LOG_ENTRIES: &[(&str, &str)] = &[
         "080110fbd095ffbc311a03c202002203722d312a27ea3c2408071220313131313131313131313131\
          3131313131313131313131313131313131313131",
     ),
+    (
+        "data_move",
+        "080110fbd095ffbc311a03c202002203722d312a15d219120a0e0a0a73686f702d7765622d3310281008",
+    ),
 ];
 
 /// The values of enums that are not above.

@@ -278,6 +278,9 @@ fn path(kind: AuditKind) -> Path {
         AuditKind::VolumeRead | AuditKind::VolumeWrite => {
             AtAnEdge(VOLUMES, "volumes_are_backed_up_and_restored_from_any_node")
         }
+        AuditKind::DataMoved => {
+            AtAnEdge(VOLUMES, "a_volume_moves_with_its_replica_and_what_else_it_mounts")
+        }
         AuditKind::ForwardStarted => AtAnEdge(FORWARDING, "ports_are_forwarded_from_any_node"),
         AuditKind::VolumesCollected => AtAnEdge(ALLOCATIONS, "volumes_are_kept_until_gc"),
         AuditKind::NetworkKeyRotated => AtAnEdge(ROTATION, "a_key_is_rotated_under_traffic"),

@@ -2,9 +2,9 @@
 
 use jaco_scheduler::explain;
 use jaco_scheduler::suggestion::smallest_change;
-use jaco_state::Change;
-use jaco_state::command::Disabling;
+use jaco_state::command::{DataMove, Disabling};
 use jaco_state::view::{Convergence, convergence};
+use jaco_state::{Change, Outcome};
 use jaco_types::spec::Placement;
 use jaco_types::{
     AllocationScope, Availability, DesiredState, Millis, NodeId, ReplicaId, ReplicaState, Revision,
@@ -120,6 +120,51 @@ fn disabled_replica_frees_its_reservation() {
     cluster.apply("shop", &[db(), web(0)]);
     cluster.settle();
     assert_eq!(show(&cluster), "shop-db-0@n1");
+}
+
+/// R-SEL-3: a replica whose volumes were copied to another node starts there, and only there; without room it waits, and
+/// does not go back to where they were.
+#[test]
+fn replica_starts_where_its_data_was_moved_to() {
+    let mut cluster = Cluster::empty();
+    for host in ["n1", "n2", "n3"] {
+        cluster.join_with(host, resources(1000, 0));
+    }
+    cluster.pass();
+    let db = || service("db", "d").reserves(800, 0).stateful();
+    cluster.apply("shop", &[db()]);
+    cluster.settle();
+    assert_eq!(show(&cluster), "shop-db-0@n3");
+    let of_db = AllocationScope::Service(key("shop", "db"));
+    cluster.set_disabled(Disabling::Disable, std::slice::from_ref(&of_db));
+    cluster.settle();
+    let n1 = cluster.node("n1");
+    let slot = cluster.state.slots.values().next().unwrap();
+    let replicas = [(slot.id.clone(), slot.current.raft_index)].into();
+    assert_eq!(cluster.commit(DataMove::new(replicas, n1).into()), Outcome::Done);
+    cluster.settle();
+    assert_eq!(show(&cluster), "[shop-db-0@n1]");
+    cluster.set_disabled(Disabling::Enable, std::slice::from_ref(&of_db));
+    cluster.settle();
+    assert_eq!(show(&cluster), "shop-db-0@n1");
+    assert_eq!(reached(&cluster), Convergence::Converged);
+    // Again, to a node that something else fills meanwhile.
+    cluster.set_disabled(Disabling::Disable, std::slice::from_ref(&of_db));
+    cluster.set_availability("n1", Availability::Cordoned);
+    cluster.set_availability("n3", Availability::Cordoned);
+    cluster.apply("blog", &[service("web", "w").reserves(800, 0)]);
+    cluster.settle();
+    let n2 = cluster.node("n2");
+    let slot = cluster.state.slots.get(&ReplicaId::parse("shop-db-0").unwrap()).unwrap();
+    let replicas = [(slot.id.clone(), slot.current.raft_index)].into();
+    assert_eq!(cluster.commit(DataMove::new(replicas, n2).into()), Outcome::Done);
+    cluster.set_availability("n1", Availability::Active);
+    cluster.set_availability("n3", Availability::Active);
+    cluster.set_disabled(Disabling::Enable, &[of_db]);
+    cluster.settle();
+    assert_eq!(show(&cluster), "blog-web-0@n2 [shop-db-0@n2]");
+    let why = "1 no_room_to_start data_elsewhere=2 insufficient_cpu=1 node=n2 replica=shop-db-0";
+    assert_eq!(cluster.reasons("shop", "db"), why);
 }
 
 /// R-SEL-3: what has no data and no room where it was starts where there is some.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 
 use jaco_scheduler::Plan;
-use jaco_state::command::{Change, DeploymentDelete, DisabledSet, Disabling, NodeRemove};
+use jaco_state::command::{Change, DataMove, DeploymentDelete, DisabledSet, Disabling, NodeRemove};
 use jaco_types::slot::Exhausted;
 use jaco_types::slot::SlotData;
 use jaco_types::spec::{
@@ -85,6 +85,11 @@ pub(crate) enum Event {
         change: Disabling,
         what: DisableTarget,
     },
+    /// What a disabled replica has was copied to a node.
+    MoveData {
+        slot: usize,
+        host: usize,
+    },
 }
 
 /// What may be disabled.
@@ -155,6 +160,7 @@ fn event() -> impl Strategy<Value = Event> {
         4 => Just(Event::Obey),
         1 => (1..40u64).prop_map(|lease| Event::Attach { lease }),
         3 => (disabling(), disable_target()).prop_map(|(change, what)| Event::SetDisabled { change, what }),
+        1 => (0..40usize, 0..HOSTS.len()).prop_map(|(slot, host)| Event::MoveData { slot, host }),
         1 => (prop_oneof![Just("cpu"), Just("hostname")], prop_oneof![Just(""), Just("1"), Just("max")])
             .prop_map(|(key, value)| Event::Constrain { key, value }),
     ]
@@ -388,6 +394,16 @@ pub(crate) fn happen(cluster: &mut Cluster, event: &Event) {
         Event::SetDisabled { change, what } => {
             if let Some(scope) = scope(cluster, *what) {
                 cluster.commit(DisabledSet::new(*change, [scope].into()).into());
+            }
+        }
+        Event::MoveData { slot, host } => {
+            let slots: Vec<_> = cluster.state.slots.values().collect();
+            if let Some(slot) = slots.get(slot % slots.len().max(1))
+                && is_member(cluster, *host)
+            {
+                let replicas = [(slot.id.clone(), slot.current.raft_index)].into();
+                let to = cluster.node(HOSTS[*host]);
+                cluster.commit(DataMove::new(replicas, to).into());
             }
         }
     }

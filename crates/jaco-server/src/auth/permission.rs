@@ -114,6 +114,8 @@ pub const ROWS: &[(&str, Needs)] = &[
     ("/jaco.v1.Uploads/Upload", OPERATOR),
     ("/jaco.v1.Volumes/ListVolumes", VIEWER),
     ("/jaco.v1.Volumes/ReadVolume", Deployment { field: "deployment" }),
+    ("/jaco.v1.Volumes/PlanVolumeMove", VIEWER),
+    ("/jaco.v1.Volumes/SettleVolumeMove", Deployment { field: "deployment" }),
     ("/jaco.v1.VolumeWrites/WriteVolume", Deployment { field: "start.deployment" }),
     ("/jaco.v1.Peer/Raft", NoRole),
     ("/jaco.v1.Peer/Propose", NoRole),

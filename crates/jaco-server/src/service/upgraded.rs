@@ -181,6 +181,17 @@ pub(super) fn volumes_may_be_audited(state: &ClusterState) -> Result<(), Rejecti
     }
 }
 
+/// Whether volumes may be moved: all members know the command, or have read the event of one.
+///
+/// # Errors
+/// `members_outdated` as long as a member may not.
+pub(super) fn data_may_move(state: &ClusterState) -> Result<(), Rejection> {
+    match by_all(state, "volumes can be moved", ErrorCode::MembersOutdated) {
+        Err(_) if has_event(state, &[AuditKind::DataMoved]) => Ok(()),
+        by_version => by_version,
+    }
+}
+
 /// Whether an event of one of these kinds is kept.
 fn has_event(state: &ClusterState, kinds: &[AuditKind]) -> bool {
     state.audit.events.values().any(|event| kinds.contains(&event.kind))

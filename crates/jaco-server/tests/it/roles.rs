@@ -212,6 +212,11 @@ fn about(method: &str, deployment: &str) -> Vec<Bytes> {
             let read = v1::ReadVolumeRequest { deployment, volume, ..Default::default() };
             vec![read.encode_to_vec()]
         }
+        "/jaco.v1.Volumes/SettleVolumeMove" => {
+            let to = "n1".to_owned();
+            let settle = v1::SettleVolumeMoveRequest { deployment, to, ..Default::default() };
+            vec![settle.encode_to_vec()]
+        }
         "/jaco.v1.VolumeWrites/WriteVolume" => {
             let volume = "data".to_owned();
             let start = v1::WriteVolumeStart { deployment, volume, ..Default::default() };

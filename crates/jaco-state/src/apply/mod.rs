@@ -32,7 +32,7 @@ mod rotation;
 mod runs;
 
 use self::audit::Audit;
-use self::cluster::{constraints, disabled, drain, tokens};
+use self::cluster::{constraints, data_move, disabled, drain, tokens};
 use self::content::{named, registries};
 use self::deployment::revision;
 use self::edge::{acme, certificate};
@@ -92,6 +92,7 @@ fn carry_out(state: &mut ClusterState, entry: &Entry, audit: &mut Audit<'_>) -> 
         Command::NodeRemove(command) => cluster::remove(state, entry, command, audit),
         Command::ConstraintsSet(command) => constraints::set(state, command, audit),
         Command::DisabledSet(command) => disabled::set(state, entry, command, audit),
+        Command::DataMove(command) => data_move::carry_out(state, entry, command, audit),
         Command::DeploymentApply(command) => deployment::apply_spec(state, entry, command, audit),
         Command::DeploymentDelete(command) => deployment::delete(state, entry, command, audit),
         Command::DeploymentRollback(command) => revision::rollback(state, entry, command, audit),

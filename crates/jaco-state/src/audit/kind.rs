@@ -127,6 +127,8 @@ audit_kinds! {
     VolumeRead => 408, "volume_read";
     /// A volume was made of an archive.
     VolumeWrite => 409, "volume_write";
+    /// A disabled replica got another node, to which its volumes were copied.
+    DataMoved => 410, "data_moved";
     /// Networks became the cluster's.
     NetworksEnabled => 750, "networks_enabled";
     /// A shared network was created.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jaco_types::{
     AllocationScope, Availability, Hostname, Millis, Node, NodeFacts, NodeId, NodeStatus,
-    Timestamp, TokenId,
+    ReplicaId, StateIndex, Timestamp, TokenId,
 };
 
 use super::Entry;
@@ -178,6 +178,24 @@ impl DisabledSet {
     #[must_use]
     pub fn new(change: Disabling, scopes: BTreeSet<AllocationScope>) -> Self {
         Self { change, scopes }
+    }
+}
+
+/// Has disabled replicas start on another node from now on: what was in their volumes was copied there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DataMove {
+    /// The replicas, each with the index of the instance that it had when the copy began. One that ran meanwhile has another
+    /// one, and stays.
+    pub replicas: BTreeMap<ReplicaId, StateIndex>,
+    /// The node that has the copy.
+    pub to: NodeId,
+}
+
+impl DataMove {
+    /// Creates the command.
+    #[must_use]
+    pub fn new(replicas: BTreeMap<ReplicaId, StateIndex>, to: NodeId) -> Self {
+        Self { replicas, to }
     }
 }
 

@@ -23,8 +23,8 @@ use jaco_types::{Identity, Origin, RequestId, StateIndex, Timestamp};
 pub use audit::{AuditNote, AuditRetention, Jumps};
 pub use change::{Change, NewInstance, Previous, ReplaceCause};
 pub use cluster::{
-    ClusterInit, ConstraintsSet, DisabledSet, Disabling, JoinTokenIssue, JoinTokenRevoke, NewNode,
-    NodeAdmit, NodeDrain, NodeRemove, NodeReport, NodeSetAvailability, NodeSetLabels,
+    ClusterInit, ConstraintsSet, DataMove, DisabledSet, Disabling, JoinTokenIssue, JoinTokenRevoke,
+    NewNode, NodeAdmit, NodeDrain, NodeRemove, NodeReport, NodeSetAvailability, NodeSetLabels,
     OperatorTokenIssue, OperatorTokenRevoke, OperatorTokenRotate, TokensUsed,
 };
 pub use content::{ContentPut, NamedContentPut, NamedContentRemove, RegistryRemove, RegistryStore};
@@ -107,6 +107,7 @@ commands! {
     NodeRemove,
     ConstraintsSet,
     DisabledSet,
+    DataMove,
     DeploymentApply,
     DeploymentRollback,
     RevisionPin,

@@ -54,6 +54,7 @@ fn leaves(command: &Command) -> Leaves {
         Command::NodeSetLabels(_) => Events(&[AuditKind::NodeLabels]),
         Command::NodeRemove(_) => Events(&[AuditKind::NodeRemove]),
         Command::DisabledSet(_) => Events(&[AuditKind::AllocationsDisabled]),
+        Command::DataMove(_) => Events(&[AuditKind::DataMoved]),
         Command::ConstraintsSet(_) => Events(&[AuditKind::ConstraintsSet]),
         Command::DeploymentApply(_) => Events(&[AuditKind::Apply]),
         Command::DeploymentRollback(_) => Events(&[AuditKind::Rollback]),

@@ -1,7 +1,7 @@
 //! Laws over random histories.
 
 use jaco_state::command::{
-    Batch, DeploymentDelete, DisabledSet, Disabling, ImageRemove, InUse, JoinTokenIssue,
+    Batch, DataMove, DeploymentDelete, DisabledSet, Disabling, ImageRemove, InUse, JoinTokenIssue,
     NodeRemove, NodeSetAvailability, Observe, Previous,
 };
 use jaco_state::invariants::violations;
@@ -37,6 +37,7 @@ enum Step {
     Rest(Disabling, Vec<Place>),
     Login(usize, u8),
     Logout(usize),
+    MoveData(usize, u64),
     Image(u8, u8, u64),
 }
 
@@ -118,6 +119,7 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(change, places)| Step::Rest(change, places)),
         (0..3usize, 0..3u8).prop_map(|(registry, sealed)| Step::Login(registry, sealed)),
         (0..3usize).prop_map(Step::Logout),
+        (0..6usize, 1..9u64).prop_map(|(slot, to)| Step::MoveData(slot, to)),
         (0..6u8, 0..3u8, 0..6u64).prop_map(|(what, image, node)| Step::Image(what, image, node)),
     ]
 }
@@ -152,6 +154,11 @@ fn command(state: &ClusterState, now: jaco_types::Timestamp, step: &Step) -> Opt
         Step::Rest(change, places) => {
             let scopes = places.iter().filter_map(|place| scope(state, place)).collect();
             DisabledSet::new(*change, scopes).into()
+        }
+        Step::MoveData(slot, to) => {
+            let slot = nth_slot(state, *slot)?;
+            let replicas = [(slot.id.clone(), slot.current.raft_index)].into();
+            DataMove::new(replicas, NodeId(*to)).into()
         }
         Step::Login(registry, sealed) => {
             registries::store(REGISTRIES[*registry], &vec![1; usize::from(*sealed)])

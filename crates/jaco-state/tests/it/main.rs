@@ -14,6 +14,7 @@ mod cluster;
 mod collecting;
 mod contents;
 mod convergence;
+mod data_moves;
 mod deployment;
 mod digests;
 mod disabled;

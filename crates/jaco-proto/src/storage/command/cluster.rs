@@ -1,11 +1,11 @@
 //! Commands about members, their tokens and the cluster's defaults.
 
 use jaco_state::command::{
-    ClusterInit, ConstraintsSet, DisabledSet, JoinTokenIssue, JoinTokenRevoke, NodeAdmit,
+    ClusterInit, ConstraintsSet, DataMove, DisabledSet, JoinTokenIssue, JoinTokenRevoke, NodeAdmit,
     NodeDrain, NodeRemove, NodeReport, NodeSetAvailability, NodeSetLabels, OperatorTokenIssue,
     OperatorTokenRevoke, OperatorTokenRotate, TokensUsed,
 };
-use jaco_types::{Millis, NodeId, Timestamp, TokenId};
+use jaco_types::{Millis, NodeId, ReplicaId, StateIndex, Timestamp, TokenId};
 
 use crate::storage::convert::{Wire, ascending, required};
 use crate::storage::disabled;
@@ -156,6 +156,27 @@ impl Wire for DisabledSet {
             change: Wire::from_wire(message.change)?,
             scopes: disabled::scopes(message.scopes)?,
         })
+    }
+}
+
+impl Wire for DataMove {
+    type Message = wire::DataMove;
+
+    fn to_wire(&self) -> wire::DataMove {
+        let Self { replicas, to } = self;
+        let replica = |(id, index): (&ReplicaId, &StateIndex)| wire::MovedReplica {
+            replica: id.to_wire(),
+            raft_index: index.0,
+        };
+        wire::DataMove { replicas: replicas.iter().map(replica).collect(), to: to.0 }
+    }
+
+    fn from_wire(message: wire::DataMove) -> Result<Self, Problem> {
+        let replica = |moved: wire::MovedReplica| {
+            Ok((Wire::from_wire(moved.replica)?, StateIndex(moved.raft_index)))
+        };
+        let replicas = ascending("moved replicas", message.replicas.into_iter().map(replica))?;
+        Ok(Self { replicas, to: NodeId(message.to) })
     }
 }
 

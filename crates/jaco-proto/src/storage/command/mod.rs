@@ -52,6 +52,7 @@ commands! {
     NodeRemove,
     ConstraintsSet,
     DisabledSet,
+    DataMove,
     DeploymentApply,
     DeploymentRollback,
     RevisionPin,

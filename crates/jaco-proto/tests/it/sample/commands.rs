@@ -110,6 +110,7 @@ pub(crate) fn commands() -> Vec<Command> {
     all.push(OperatorTokenRotate::new(token_id("ops-1"), [0x77; 32]).into());
     all.extend(job_commands());
     all.extend(image_commands());
+    all.push(DataMove::new([(replica_id(), StateIndex(40))].into(), NodeId(8)).into());
     all
 }
 
@@ -261,6 +262,7 @@ pub(crate) fn command_name(command: &Command) -> &'static str {
         Command::Rebalance(_) => "rebalance",
         Command::NodeDrain(_) => "node_drain",
         Command::DisabledSet(_) => "disabled_set",
+        Command::DataMove(_) => "data_move",
         Command::PolicySet(_) => "policy_set",
         Command::PolicyAllow(_) => "policy_allow",
         Command::PolicyRevoke(_) => "policy_revoke",

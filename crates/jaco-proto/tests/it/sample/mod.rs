@@ -27,14 +27,14 @@ use jaco_state::audit::{AuditClock, AuditEvent, AuditKey, AuditKind, Retention};
 use jaco_state::command::{
     AcmeNote, AuditNote, AuditRetention, AuthorityAbandon, AuthorityContinue, AuthorityReport,
     AuthorityRotate, AuthoritySettle, Batch, CertificateIssue, CertificateRemove, CertificateStore,
-    ClusterInit, ConstraintsSet, ConsumerAttach, ConsumerDetach, ContentPut, DeploymentApply,
-    DeploymentDelete, DeploymentRollback, DisabledSet, Disabling, EdgeBegin, JoinTokenIssue,
-    JoinTokenRevoke, NamedContentPut, NamedContentRemove, NetworkBegin, NetworkCreate,
-    NetworkRemove, NetworkResize, NewInstance, NewNode, NodeAdmit, NodeDrain, NodeRemove,
-    NodeReport, NodeSetAvailability, NodeSetLabels, Observe, OpenJoinTokens, OperatorTokenIssue,
-    OperatorTokenRevoke, OperatorTokenRotate, PolicyAllow, PolicyRevoke, PolicySet, Previous,
-    Rebalance, RebalanceMove, RebalanceRevert, RegistryRemove, RegistryStore, ReplaceCause,
-    RevertedMove, RevisionPin, SpecChange, TokensUsed,
+    ClusterInit, ConstraintsSet, ConsumerAttach, ConsumerDetach, ContentPut, DataMove,
+    DeploymentApply, DeploymentDelete, DeploymentRollback, DisabledSet, Disabling, EdgeBegin,
+    JoinTokenIssue, JoinTokenRevoke, NamedContentPut, NamedContentRemove, NetworkBegin,
+    NetworkCreate, NetworkRemove, NetworkResize, NewInstance, NewNode, NodeAdmit, NodeDrain,
+    NodeRemove, NodeReport, NodeSetAvailability, NodeSetLabels, Observe, OpenJoinTokens,
+    OperatorTokenIssue, OperatorTokenRevoke, OperatorTokenRotate, PolicyAllow, PolicyRevoke,
+    PolicySet, Previous, Rebalance, RebalanceMove, RebalanceRevert, RegistryRemove, RegistryStore,
+    ReplaceCause, RevertedMove, RevisionPin, SpecChange, TokensUsed,
 };
 use jaco_state::contents::{Content, ContentUsers, Form, Hold, NamedContent, Piece, PieceBytes};
 use jaco_state::deployment::{Pin, RevisionRecord};

@@ -132,6 +132,8 @@ pub(crate) fn command() -> impl Strategy<Value = Command> {
         (consumer_name(), index())
             .prop_map(|(name, session)| ConsumerDetach::new(name, session).into()),
         facts_by_name().prop_map(|pairs| ConstraintsSet::new(pairs).into()),
+        (btree_map(replica_id(), index(), 0..3), node_id())
+            .prop_map(|(replicas, to)| DataMove::new(replicas, to).into()),
         (disabling(), btree_set(scope(), 0..4))
             .prop_map(|(change, scopes)| DisabledSet::new(change, scopes).into()),
     ]

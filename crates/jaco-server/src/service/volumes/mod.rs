@@ -2,6 +2,7 @@
 
 mod content;
 mod list;
+mod moving;
 mod place;
 
 use std::pin::Pin;
@@ -14,7 +15,7 @@ use jaco_proto::v1::volume_writes_server::VolumeWrites;
 use jaco_proto::v1::volumes_server::Volumes;
 use tonic::{Request, Response, Status, Streaming};
 
-use super::context::Context;
+use super::context::{Context, on_leader};
 use super::exec::first;
 use crate::status::{invalid, to_status};
 
@@ -37,6 +38,8 @@ impl VolumesService {
 
 #[async_trait]
 impl Volumes for VolumesService {
+    jaco_proto::leader_methods!(Volumes, on_leader);
+
     type ReadVolumeStream = Answers;
 
     async fn list_volumes(
@@ -54,6 +57,15 @@ impl Volumes for VolumesService {
     ) -> Result<Response<Answers>, Status> {
         let (member, by) = self.context.identify(&request)?;
         content::read(&member, by, request.into_inner()).await.map(Response::new)
+    }
+
+    async fn plan_volume_move(
+        &self,
+        request: Request<v1::PlanVolumeMoveRequest>,
+    ) -> Result<Response<v1::PlanVolumeMoveResponse>, Status> {
+        let (member, _) = self.context.identify(&request)?;
+        let plan = moving::plan(&member, request.get_ref()).await;
+        plan.map(Response::new).map_err(|rejection| to_status(&rejection))
     }
 }
 

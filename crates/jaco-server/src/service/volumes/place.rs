@@ -35,12 +35,29 @@ impl Place {
     pub(super) async fn of(
         member: &Member,
         by: &Author,
+        asked: (&str, &str, &str),
+    ) -> Result<Self, Rejection> {
+        member.caught_up().await?;
+        let deployment = DeploymentName::new(asked.0).map_err(invalid)?;
+        member.admit(by, [Concern::Deployment(&deployment)])?;
+        member.store.read(upgraded::volumes_may_be_audited)?;
+        let found = Self::find(member, asked).await?;
+        if matches!(by.by, Identity::Node { .. }) && found.node != member.id {
+            return Err(invalid("this node does not have the volume"));
+        }
+        Ok(found)
+    }
+
+    /// Finds the node of a volume: the one that is named, or the only one that has it.
+    ///
+    /// # Errors
+    /// If there is no such node, several have it, or none has.
+    pub(super) async fn find(
+        member: &Member,
         (deployment, volume, node): (&str, &str, &str),
     ) -> Result<Self, Rejection> {
         member.caught_up().await?;
         let deployment = DeploymentName::new(deployment).map_err(invalid)?;
-        member.admit(by, [Concern::Deployment(&deployment)])?;
-        member.store.read(upgraded::volumes_may_be_audited)?;
         if volume.is_empty() {
             return Err(invalid("no volume is named"));
         }
@@ -48,10 +65,32 @@ impl Place {
             "" => only_one(member, &deployment, volume).await?,
             name => member.store.read(|state| find_node(state, name))?,
         };
-        if matches!(by.by, Identity::Node { .. }) && node != member.id {
-            return Err(invalid("this node does not have the volume"));
-        }
         Ok(Self { deployment, volume: volume.to_owned(), node })
+    }
+
+    /// The deployment that it is of.
+    pub(super) fn deployment(&self) -> &DeploymentName {
+        &self.deployment
+    }
+
+    /// The node that it is on.
+    pub(super) fn node(&self) -> NodeId {
+        self.node
+    }
+
+    /// The request to its node for what is in it; refused while a container may write to it.
+    pub(super) fn read_request(&self, member: &Member) -> v1::ReadVolumeRequest {
+        v1::ReadVolumeRequest {
+            deployment: self.deployment.to_string(),
+            volume: self.volume.clone(),
+            node: self.hostname(member),
+            in_use: String::new(),
+        }
+    }
+
+    /// The refusal to move it to where it is.
+    pub(super) fn stays(&self, node: &str) -> Rejection {
+        invalid(format!("{}/{} is on {node} already", self.deployment, self.volume))
     }
 
     /// Writes what is about to happen into the audit log, in the name of the sender, with what it allows beyond the usual. What

@@ -1,6 +1,7 @@
 //! Members of the cluster.
 
 pub(super) mod constraints;
+pub(super) mod data_move;
 pub(super) mod disabled;
 pub(super) mod drain;
 pub(super) mod tokens;

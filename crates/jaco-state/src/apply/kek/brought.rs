@@ -34,6 +34,7 @@ pub(super) fn brought(command: &Command) -> Vec<&[u8]> {
         | Command::NodeRemove(_)
         | Command::ConstraintsSet(_)
         | Command::DisabledSet(_)
+        | Command::DataMove(_)
         | Command::DeploymentApply(_)
         | Command::DeploymentRollback(_)
         | Command::RevisionPin(_)

@@ -117,7 +117,7 @@ impl Source {
         let mut answers = session.client()?.read_volume(request).await?;
         match answers.next().await?.and_then(|answer| answer.output) {
             Some(Output::Started(started)) => Ok(Self { deployment, started, answers }),
-            Some(Output::Archive(_) | Output::End(_)) | None => Err(cut()),
+            Some(Output::Archive(_) | Output::End(_) | Output::Copied(_)) | None => Err(cut()),
         }
     }
 }
@@ -161,7 +161,9 @@ async fn receive<W: Write>(
                 progress(writer.bytes());
             }
             Some(Output::End(_)) => break,
-            Some(Output::Started(_)) | None => return Err(Failed::Source(cut())),
+            Some(Output::Started(_) | Output::Copied(_)) | None => {
+                return Err(Failed::Source(cut()));
+            }
         }
     }
     let facts = Facts {

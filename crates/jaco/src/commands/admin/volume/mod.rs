@@ -1,15 +1,17 @@
 //! `jaco volume`
 
 mod backup;
+mod moving;
 mod restore;
 
 use jaco_proto::v1::ListVolumesRequest;
 
 use crate::error::CliError;
+use crate::output::Stream;
 use crate::session::{CommandResult, Session};
 use crate::view::{List, volume};
 
-/// List volumes, and back up and restore what is in them
+/// List volumes, move them to other nodes, and back up and restore what is in them
 ///
 /// Volumes are kept by the container engines of the nodes: each node has its own. VOLUME is what the compose
 /// file calls it: the name of a volume there, or the path of a folder that is kept in one.
@@ -17,7 +19,8 @@ use crate::view::{List, volume};
 #[command(after_long_help = "Examples:
   jaco volume ls shop
   jaco volume backup shop/data data.tar
-  jaco volume restore shop/data data.tar --node n2")]
+  jaco volume restore shop/data data.tar --node n2
+  jaco volume move shop/data n2")]
 pub(crate) struct Args {
     #[command(subcommand)]
     action: Action,
@@ -28,6 +31,7 @@ enum Action {
     Ls(LsArgs),
     Backup(backup::Args),
     Restore(restore::Args),
+    Move(moving::Args),
 }
 
 /// List the volumes of all nodes, and which replicas mount them
@@ -49,6 +53,7 @@ pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
         Action::Ls(args) => list(session, args.deployment.unwrap_or_default()).await,
         Action::Backup(args) => backup::run(session, args).await,
         Action::Restore(args) => restore::run(session, args).await,
+        Action::Move(args) => moving::run(session, args).await,
     }
 }
 
@@ -62,6 +67,14 @@ async fn list(session: &mut Session, deployment: String) -> CommandResult {
         session.ui.note(&format!("the volumes of a node are missing here: {node}"));
     }
     session.done(&List { items: &listed.volumes, json: volume::json, text: volume::table })
+}
+
+/// Progress on a terminal.
+fn draw(session: &mut Session, lines: &[String]) {
+    if session.ui.is_terminal(Stream::Err) {
+        // The copy goes on even if its progress cannot be printed.
+        session.ui.draw(Stream::Err, lines).ok();
+    }
 }
 
 /// A volume as it is named on the command line.

@@ -11,12 +11,12 @@ use jaco_proto::v1::WriteVolumeStart;
 use jaco_types::ErrorCode;
 use serde_json::{Value, json};
 
-use super::Named;
+use super::{Named, draw};
 use crate::commands::admin::restore::source;
 use crate::error::CliError;
 use crate::format::quantity::size;
 use crate::image::on_thread;
-use crate::output::{Frame, Show, Stream};
+use crate::output::{Frame, Show};
 use crate::session::{CommandResult, Session};
 use crate::volume::{Facts, FileError, Verified, verify};
 
@@ -65,6 +65,7 @@ pub(super) async fn run(session: &mut Session, args: Args) -> CommandResult {
         volume: named.volume,
         node: args.node.unwrap_or_default(),
         existing: if args.replace { "replace" } else { "refuse" }.to_owned(),
+        from: String::new(),
     };
     let (mut write, inputs, started) = session.client()?.write_volume(start).await?;
     let (bytes, sent) = (verified.bytes, Arc::new(AtomicU64::new(0)));
@@ -123,14 +124,6 @@ fn damaged(path: &str, error: FileError) -> CliError {
             message: format!("{path} cannot be restored: {error}"),
             help: None,
         },
-    }
-}
-
-/// Progress on a terminal.
-fn draw(session: &mut Session, lines: &[String]) {
-    if session.ui.is_terminal(Stream::Err) {
-        // The restore goes on even if its progress cannot be printed.
-        session.ui.draw(Stream::Err, lines).ok();
     }
 }
 

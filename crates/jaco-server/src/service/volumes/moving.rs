@@ -1,0 +1,183 @@
+//! What goes with a volume that moves to another node, and the end of the move: its replicas start there.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use async_trait::async_trait;
+use jaco_compose::model::ContainerSpec;
+use jaco_compose::reach::reaches;
+use jaco_proto::v1;
+use jaco_state::ClusterState;
+use jaco_state::command::DataMove;
+use jaco_types::spec::{ReachKind, ServiceSpec};
+use jaco_types::{
+    Author, DeploymentName, DesiredState, ErrorCode, NodeId, Rejection, ReplicaId, ServiceName,
+    Slot, StateIndex,
+};
+
+use super::list::list;
+use super::place::Place;
+use crate::auth::permission::Concern;
+use crate::forward::Write;
+use crate::member::Member;
+use crate::service::cluster::find_node;
+use crate::service::upgraded;
+use crate::status::invalid;
+use crate::view::hostname;
+
+/// What has to be copied if this volume moves, and who goes with it.
+pub(super) async fn plan(
+    member: &Member,
+    request: &v1::PlanVolumeMoveRequest,
+) -> Result<v1::PlanVolumeMoveResponse, Rejection> {
+    let asked = (&*request.deployment, &*request.volume, &*request.from);
+    let place = Place::find(member, asked).await?;
+    member.store.read(upgraded::data_may_move)?;
+    let to = member.store.read(|state| find_node(state, &request.to))?;
+    let from = place.node();
+    if from == to {
+        return Err(place.stays(&request.to));
+    }
+    let held = held(member, place.deployment(), &place.hostname(member)).await?;
+    let mounts = |volume: &str, spec: &ServiceSpec| {
+        member.agent.volume_of(place.deployment(), volume, &spec.container).is_some()
+    };
+    let asked =
+        held.iter().find(|one| one.volume == request.volume || one.engine_name == request.volume);
+    let asked = asked.ok_or_else(|| place.absent("the node does not have it"))?;
+    let keys: BTreeSet<&str> = held.iter().map(|one| one.volume.as_str()).collect();
+    Ok(member.store.read(|state| {
+        let candidates = on_node(state, place.deployment(), from);
+        let (volumes, movers) = together(&asked.volume, &keys, &candidates, mounts);
+        let left: BTreeSet<String> =
+            movers.iter().flat_map(|(_, spec)| left_behind(&spec.container)).collect();
+        v1::PlanVolumeMoveResponse {
+            from: hostname(state, from),
+            to: hostname(state, to),
+            volumes: volumes.into_iter().map(str::to_owned).collect(),
+            replicas: movers.iter().map(|(slot, _)| mover(slot)).collect(),
+            left: left.into_iter().collect(),
+        }
+    }))
+}
+
+/// The volumes of the deployment that the node has.
+async fn held(
+    member: &Member,
+    deployment: &DeploymentName,
+    node: &str,
+) -> Result<Vec<v1::VolumeInfo>, Rejection> {
+    let request = v1::ListVolumesRequest { deployment: deployment.to_string(), local_only: false };
+    let mut found = list(member, &request).await?;
+    if let Some(why) = found.unreachable.remove(node) {
+        let message = format!("node {node}, which has the volume, cannot be reached: {why}");
+        return Err(Rejection::new(ErrorCode::Unavailable, message));
+    }
+    found.volumes.retain(|one| one.node == node);
+    Ok(found.volumes)
+}
+
+/// A replica, with what it would run.
+type Candidate<'s> = (&'s Slot, &'s ServiceSpec);
+
+fn on_node<'s>(
+    state: &'s ClusterState,
+    deployment: &DeploymentName,
+    node: NodeId,
+) -> Vec<Candidate<'s>> {
+    let of_it = state
+        .slots
+        .values()
+        .filter(|slot| slot.service.deployment == *deployment && slot.current.node == node);
+    let spec = |slot: &'s Slot| state.service_spec(&slot.service, slot.current.revision);
+    of_it.filter_map(|slot| Some((slot, &**spec(slot)?))).collect()
+}
+
+/// What moves if `volume` does: who mounts it or cannot be apart from who does, what else those mount, and so on.
+fn together<'h, 's>(
+    volume: &'h str,
+    held: &BTreeSet<&'h str>,
+    candidates: &[Candidate<'s>],
+    mounts: impl Fn(&str, &ServiceSpec) -> bool,
+) -> (BTreeSet<&'h str>, Vec<Candidate<'s>>) {
+    let mut volumes = BTreeSet::from([volume]);
+    let mut movers: BTreeMap<&ReplicaId, Candidate<'s>> = BTreeMap::new();
+    loop {
+        let before = (volumes.len(), movers.len());
+        let services: BTreeSet<&ServiceName> =
+            movers.values().map(|(slot, _)| &slot.service.service).collect();
+        let partners: BTreeSet<&ServiceName> =
+            movers.values().flat_map(|(_, spec)| &spec.scheduling.shares_namespaces_with).collect();
+        let goes = |(slot, spec): &Candidate<'_>| {
+            let shared = &spec.scheduling.shares_namespaces_with;
+            volumes.iter().any(|volume| mounts(volume, spec))
+                || partners.contains(&slot.service.service)
+                || shared.iter().any(|with| services.contains(with))
+        };
+        let new: Vec<Candidate<'s>> = candidates.iter().filter(|one| goes(one)).copied().collect();
+        for (slot, spec) in new {
+            movers.insert(&slot.id, (slot, spec));
+            volumes.extend(held.iter().copied().filter(|volume| mounts(volume, spec)));
+        }
+        if (volumes.len(), movers.len()) == before {
+            return (volumes, movers.into_values().collect());
+        }
+    }
+}
+
+/// What a container has of its node that is in no volume of the deployment.
+fn left_behind(container: &str) -> BTreeSet<String> {
+    let reached = reaches(container).unwrap_or_default();
+    let paths = reached.into_iter().filter(|reach| reach.kind == ReachKind::HostPath);
+    let paths = paths.map(|reach| format!("{} {}", reach.kind.as_str(), reach.value));
+    let volumes = ContainerSpec::parse(container).map(|spec| spec.volumes).unwrap_or_default();
+    let external = volumes.into_values().filter(|volume| volume.external);
+    paths.chain(external.map(|volume| format!("external volume {}", volume.name))).collect()
+}
+
+fn mover(slot: &Slot) -> v1::VolumeMover {
+    v1::VolumeMover {
+        replica: slot.id.to_string(),
+        service: slot.service.service.to_string(),
+        raft_index: slot.current.raft_index.0,
+        disabled: slot.desired_state == DesiredState::Disabled,
+    }
+}
+
+#[async_trait]
+impl Write for v1::SettleVolumeMoveRequest {
+    async fn execute(
+        self,
+        member: &Member,
+        by: Author,
+    ) -> Result<v1::SettleVolumeMoveResponse, Rejection> {
+        let deployment = DeploymentName::new(&self.deployment).map_err(invalid)?;
+        member.admit(&by, [Concern::Deployment(&deployment)])?;
+        member.store.read(upgraded::data_may_move)?;
+        let to = member.store.read(|state| find_node(state, &self.to))?;
+        let replicas = member.store.read(|state| moved(state, &deployment, &self.replicas))?;
+        if replicas.is_empty() {
+            return Err(invalid("no replica is named"));
+        }
+        let command = DataMove::new(replicas, to).into();
+        let applied = member.commit(by, &self.request_id, command).await?;
+        Ok(v1::SettleVolumeMoveResponse { raft_index: applied.index.0 })
+    }
+}
+
+/// The replicas of a request, all of this deployment.
+fn moved(
+    state: &ClusterState,
+    deployment: &DeploymentName,
+    named: &[v1::VolumeMover],
+) -> Result<BTreeMap<ReplicaId, StateIndex>, Rejection> {
+    let found = |mover: &v1::VolumeMover| {
+        let slot = state.slots.values().find(|slot| slot.id.as_str() == mover.replica);
+        let slot = slot.filter(|slot| slot.service.deployment == *deployment);
+        let slot = slot.ok_or_else(|| {
+            let message = format!("{deployment} has no replica {}", mover.replica);
+            Rejection::new(ErrorCode::ReplicaNotFound, message)
+        })?;
+        Ok((slot.id.clone(), StateIndex(mover.raft_index)))
+    };
+    named.iter().map(found).collect()
+}
