@@ -223,7 +223,7 @@ async fn a_volume_moves_with_its_replica_and_what_else_it_mounts() {
         let planned = ok(&volume(&cluster, asked, &["move", "shop/data", &to, "--dry-run"]));
         assert_eq!((&planned["moved"], &planned["bytes"]), (&json!(false), &Value::Null));
         // Where it was before it has been kept, and is replaced when it is asked for.
-        let args = ["move", "shop/data", &to, "--from", &from, "--replace"];
+        let args = ["move", "shop/data", &to, "--replace"];
         let told = ok(&volume(&cluster, asked, &args));
         assert_eq!(told["volumes"], json!(["data", "more"]), "{told}");
         assert_eq!(told["replicas"], json!(["shop-db-0"]), "{told}");

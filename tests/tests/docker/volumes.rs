@@ -193,12 +193,8 @@ async fn a_volume_moves_as_it_is() {
 
     fs::write(folder_of(&cluster, to).join("later"), "written there").expect("it can be written");
     stopped(&cluster).await;
-    refused(
-        &cluster,
-        &["volume", "move", "shop/data", &from, "--from", to],
-        "error[volume_exists]",
-    );
-    ok(&cluster, &["volume", "move", "shop/data", &from, "--from", to, "--replace"]);
+    refused(&cluster, &["volume", "move", "shop/data", &from], "error[volume_exists]");
+    ok(&cluster, &["volume", "move", "shop/data", &from, "--replace"]);
     let later = fs::read_to_string(folder_of(&cluster, &from).join("later"));
     assert_eq!(later.expect("it is there"), "written there");
     collected(&cluster).await;

@@ -29,8 +29,12 @@ pub(super) async fn plan(
     member: &Member,
     request: &v1::PlanVolumeMoveRequest,
 ) -> Result<v1::PlanVolumeMoveResponse, Rejection> {
-    let asked = (&*request.deployment, &*request.volume, &*request.from);
-    let place = Place::find(member, asked).await?;
+    member.caught_up().await?;
+    let from = match request.from.as_str() {
+        "" => in_use(member, request)?.unwrap_or_default(),
+        named => named.to_owned(),
+    };
+    let place = Place::find(member, (&request.deployment, &request.volume, &from)).await?;
     member.store.read(upgraded::data_may_move)?;
     let to = member.store.read(|state| find_node(state, &request.to))?;
     let from = place.node();
@@ -57,6 +61,31 @@ pub(super) async fn plan(
             replicas: movers.iter().map(|(slot, _)| mover(slot)).collect(),
             left: left.into_iter().collect(),
         }
+    }))
+}
+
+/// The only node with replicas that mount the volume: others may have copies that nobody uses.
+fn in_use(
+    member: &Member,
+    request: &v1::PlanVolumeMoveRequest,
+) -> Result<Option<String>, Rejection> {
+    let deployment = DeploymentName::new(&request.deployment).map_err(invalid)?;
+    let mounts = |spec: &ServiceSpec| {
+        member.agent.volume_of(&deployment, &request.volume, &spec.container).is_some()
+    };
+    Ok(member.store.read(|state| {
+        let of_it = state.slots.values().filter(|slot| slot.service.deployment == deployment);
+        let nodes: BTreeSet<NodeId> = of_it
+            .filter(|slot| {
+                state
+                    .service_spec(&slot.service, slot.current.revision)
+                    .is_some_and(|it| mounts(it))
+            })
+            .map(|slot| slot.current.node)
+            .collect();
+        let mut nodes = nodes.into_iter();
+        let only = nodes.next().filter(|_| nodes.next().is_none());
+        only.map(|node| hostname(state, node))
     }))
 }
 

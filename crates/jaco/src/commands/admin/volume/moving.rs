@@ -32,7 +32,7 @@ const PASSING: [&str; 3] = ["disabled", "not_beside", "partner_to_come"];
 #[command(after_long_help = "Examples:
   jaco disable shop/db && jaco volume move shop/data n2 && jaco enable shop/db
   jaco volume move shop/data n2 --dry-run       show what would be copied, and who moves
-  jaco volume move shop/data n2 --from n1       if several nodes have the volume")]
+  jaco volume move shop/data n2 --from n1       if replicas on several nodes mount it")]
 pub(super) struct Args {
     /// DEPLOYMENT/VOLUME
     #[arg(value_name = "VOLUME")]
@@ -40,7 +40,7 @@ pub(super) struct Args {
     /// The node that gets it
     #[arg(value_name = "NODE")]
     node: String,
-    /// The node that has it, if several have
+    /// The node that has it, if replicas on several nodes do
     #[arg(long, value_name = "NODE")]
     from: Option<String>,
     /// Replace volumes that NODE has already
