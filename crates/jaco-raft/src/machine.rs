@@ -134,7 +134,7 @@ impl<M: StateMachine> MachineStore<M> {
     }
 }
 
-/// How often a lock is tried before others are let go on, which takes two threads that change
+/// How often a lock is tried before others are allowed to go on, which takes two threads that change
 /// places: about as long as a read takes that looks up one thing.
 const TURNS_FOR_A_SHORT_READ: usize = 100;
 

@@ -281,6 +281,7 @@ async fn a_replica_that_ran_during_a_move_stays() {
     let settle = v1::SettleVolumeMoveRequest {
         deployment: "shop".to_owned(),
         replicas: plan.replicas,
+        volumes: Vec::new(),
         to: to.to_owned(),
         request_id: String::new(),
     };
@@ -291,4 +292,35 @@ async fn a_replica_that_ran_during_a_move_stays() {
         disable(&cluster).await;
     }
     assert_eq!(node_of_db(&cluster).await, from);
+}
+
+/// R-SEL-3: a replica is not sent to where its data is not, such as when a garbage collection has removed the copy.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_does_not_move_without_its_data() {
+    let cluster = Cluster::start(3, Engine::Fake).await;
+    let from = deploy_two_volumes(&cluster).await;
+    disable(&cluster).await;
+    let to = if from == "n1" { "n2" } else { "n1" };
+    let request = v1::PlanVolumeMoveRequest {
+        deployment: "shop".to_owned(),
+        volume: "data".to_owned(),
+        from: String::new(),
+        to: to.to_owned(),
+    };
+    let plan = cluster.client().plan_volume_move(request).await.expect("a plan");
+    write_volume(&cluster, (2, "data", to), archive(b"copied")).await;
+    let settle = v1::SettleVolumeMoveRequest {
+        deployment: "shop".to_owned(),
+        replicas: plan.replicas,
+        volumes: plan.volumes,
+        to: to.to_owned(),
+        request_id: String::new(),
+    };
+    let refused = cluster.client().settle_volume_move(settle.clone()).await;
+    let refused = refused.expect_err("one of two was copied").to_string();
+    assert!(refused.contains(&format!("{to} has no copy of shop/more")), "{refused}");
+    assert_eq!(node_of_db(&cluster).await, from);
+    write_volume(&cluster, (2, "more", to), archive(b"copied as well")).await;
+    cluster.client().settle_volume_move(settle).await.expect("both are there");
+    assert_eq!(node_of_db(&cluster).await, to);
 }

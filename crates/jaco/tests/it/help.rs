@@ -34,6 +34,7 @@ const VERBS: &[&str] = &[
     "Join",
     "List",
     "Manage",
+    "Move",
     "Print",
     "Push",
     "Rebalance",

@@ -101,6 +101,13 @@ pub(crate) fn run(
     }
     let asked = Question { user, out: &mut *out };
     let answers = Answers::gather(&before, args, asked)?;
+    if answers.start == Start::Now && path != default_place {
+        bail!(
+            "the services read {}, and this is to be written to {}: leave --start out, or --config",
+            default_place.display(),
+            path.display()
+        );
+    }
     let text = answers.write_into(&current(path)?);
     let config =
         Config::parse(&text).map_err(|reason| ConfigError::Parse { path: path.to_owned(), reason });
@@ -117,7 +124,9 @@ pub(crate) fn run(
     }
     match answers.start {
         Start::Now => start(out, changed)?,
-        Start::ByHand => writeln!(out, "\nStart it:       {}", start_command().join(" "))?,
+        Start::ByHand => {
+            writeln!(out, "\nStart it:       {}", by_hand(path, default_place))?;
+        }
     }
     writeln!(
         out,
@@ -281,6 +290,8 @@ fn current(path: &Path) -> anyhow::Result<String> {
 /// Replaces the file as a whole, with the owner and the mode that it had; returns whether it had another text.
 fn replace(path: &Path, text: &str) -> anyhow::Result<Change> {
     let cannot = || format!("cannot write {}", path.display());
+    // A link stays one.
+    let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let before = fs::metadata(path).ok();
     if before.is_some() && current(path)? == text {
         return Ok(Change::None);
@@ -302,6 +313,14 @@ fn replace(path: &Path, text: &str) -> anyhow::Result<Change> {
     fs::rename(&new, path).with_context(cannot)?;
     fs::File::open(folder).and_then(|folder| folder.sync_all()).with_context(cannot)?;
     Ok(Change::Made)
+}
+
+/// What starts a daemon that reads the file. The unit reads the one at the default place.
+fn by_hand(path: &Path, default_place: &Path) -> String {
+    match path == default_place {
+        true => start_command().join(" "),
+        false => format!("jacod --config {}", path.display()),
+    }
 }
 
 fn start_command() -> Vec<&'static str> {
@@ -411,5 +430,27 @@ mod tests {
         assert!(run(&["--label", "disk=hdd"]).is_err(), "nobody can be asked");
         assert_eq!(fs::read_to_string(&path).unwrap(), text, "a refused run writes nothing");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
+    }
+
+    /// R-OPS-1: a daemon is started with the file that was written, which stays a link where it is one.
+    #[test]
+    fn another_file_is_started_by_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("real.yaml"), folder.path().join("jacod.yaml"));
+        fs::write(&file, "log_level: debug\n").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        let run = |line: &[&str]| {
+            let (nobody, mut out) = (None::<&mut &[u8]>, Vec::new());
+            let done = run(&link, Path::new("/none"), &args(line), nobody, &mut out);
+            done.map(|()| String::from_utf8(out).unwrap())
+        };
+        let line = ["--yes", "--name", "n1", "--advertise", "10.0.0.1:7000"];
+        let told = run(&line).unwrap();
+        let command = format!("jacod --config {}", link.display());
+        assert!(told.contains(&command), "{told}");
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert!(fs::read_to_string(&file).unwrap().contains("node_name: \"n1\""));
+        let refused = run(&[&line[..], &["--start"]].concat()).unwrap_err().to_string();
+        assert!(refused.contains("the services read /none"), "{refused}");
     }
 }

@@ -1,4 +1,4 @@
-//! What goes with a volume that moves to another node, and the end of the move: its replicas start there.
+//! The replicas and volumes that move together with a volume, and the end of a move: the replicas start on the other node.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +24,7 @@ use crate::service::upgraded;
 use crate::status::invalid;
 use crate::view::hostname;
 
-/// What has to be copied if this volume moves, and who goes with it.
+/// What has to be copied if this volume moves, and which replicas move with it.
 pub(super) async fn plan(
     member: &Member,
     request: &v1::PlanVolumeMoveRequest,
@@ -187,10 +187,27 @@ impl Write for v1::SettleVolumeMoveRequest {
         if replicas.is_empty() {
             return Err(invalid("no replica is named"));
         }
+        require_copies(member, &deployment, to, &self.volumes).await?;
         let command = DataMove::new(replicas, to).into();
         let applied = member.commit(by, &self.request_id, command).await?;
         Ok(v1::SettleVolumeMoveResponse { raft_index: applied.index.0 })
     }
+}
+
+/// Refuses unless the node has the volumes: until the replicas are its own, a garbage collection takes them for leftovers.
+async fn require_copies(
+    member: &Member,
+    deployment: &DeploymentName,
+    to: NodeId,
+    volumes: &[String],
+) -> Result<(), Rejection> {
+    let node = member.store.read(|state| hostname(state, to));
+    let held = held(member, deployment, &node).await?;
+    let mut missing = volumes.iter().filter(|volume| held.iter().all(|one| one.volume != **volume));
+    missing.next().map_or(Ok(()), |volume| {
+        let message = format!("{node} has no copy of {deployment}/{volume}");
+        Err(Rejection::new(ErrorCode::VolumeNotFound, message))
+    })
 }
 
 /// The replicas of a request, all of this deployment.

@@ -11,7 +11,7 @@ use crate::output::Stream;
 use crate::session::{CommandResult, Session};
 use crate::view::{List, volume};
 
-/// List volumes, move them to other nodes, and back up and restore what is in them
+/// List, move, back up and restore volumes
 ///
 /// Volumes are kept by the container engines of the nodes: each node has its own. VOLUME is what the compose
 /// file calls it: the name of a volume there, or the path of a folder that is kept in one.

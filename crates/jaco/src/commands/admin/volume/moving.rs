@@ -22,7 +22,7 @@ const PASSING: [&str; 3] = ["disabled", "not_beside", "partner_to_come"];
 /// Move a volume, and the replicas that mount it, to another node
 ///
 /// Replicas with data stay on the node that has it. This copies their volumes to NODE, directly between the nodes, and
-/// has them start there from then on. Whatever else those replicas mount goes with it, and so do the other replicas on
+/// has them start there from then on. Whatever else those replicas mount moves with it, and so do the other replicas on
 /// the node that mount the same.
 ///
 /// They have to be disabled: `jaco disable` stops them, with their `pre_stop` hooks, and keeps their place. As long as
@@ -85,6 +85,7 @@ pub(super) async fn run(session: &mut Session, args: Args) -> CommandResult {
     let request = SettleVolumeMoveRequest {
         deployment: deployment.clone(),
         replicas: plan.replicas.clone(),
+        volumes: plan.volumes.clone(),
         to: plan.to.clone(),
         request_id: fresh_request_id(),
     };
@@ -154,14 +155,9 @@ async fn copy(session: &mut Session, start: WriteVolumeStart) -> Result<u64, Cli
     // The node sends nothing as long as this could still send an archive.
     let (mut write, _inputs, _started) = session.client()?.write_volume(start).await?;
     let mut copied = 0;
-    loop {
-        match write.next().await? {
-            VolumeProgress::Copied(bytes) => {
-                copied = bytes;
-                draw(session, &[format!("{name}: {} copied", size(copied))]);
-            }
-            VolumeProgress::Done => break,
-        }
+    while let VolumeProgress::Copied(bytes) = write.next().await? {
+        copied = bytes;
+        draw(session, &[format!("{name}: {} copied", size(copied))]);
     }
     draw(session, &[]);
     Ok(copied)
