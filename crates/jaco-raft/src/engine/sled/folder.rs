@@ -25,10 +25,7 @@ pub(super) fn open_in(dir: &Path) -> io::Result<sled::Db> {
         .flush_every_ms(None);
     let patience = Instant::now() + RELEASE;
     loop {
-        let Ok(opened) = catch_unwind(AssertUnwindSafe(|| config.open())) else {
-            return Err(codec::invalid("sled panicked while opening the log".to_owned()));
-        };
-        match opened {
+        match caught("opening", || Ok(config.open()))? {
             // The directory lock is ours, so this is the same process: sled's background threads
             // release its lock shortly after the last handle is dropped.
             Err(sled::Error::Io(error))
@@ -40,6 +37,16 @@ pub(super) fn open_in(dir: &Path) -> io::Result<sled::Db> {
             opened => return opened.map_err(from_sled),
         }
     }
+}
+
+/// Runs a part of sled over files that may be damaged: it panics over some damage instead of reporting it.
+///
+/// # Errors
+/// Those of `work`, and that sled panicked while it did what `doing` says.
+pub(super) fn caught<T>(doing: &str, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
+        Err(codec::invalid(format!("the log is damaged: sled panicked while {doing} it")))
+    })
 }
 
 /// A crash while sled writes its index leaves a file that makes the next open fail.
@@ -119,4 +126,18 @@ pub(super) fn sync_everything(dir: &Path) -> io::Result<()> {
         }
     }
     sync_dir(dir)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// R-FAULT-1: a log over which sled panics is refused, not a crash of the daemon without a reason.
+    #[test]
+    fn a_panic_of_sled_is_a_refusal() {
+        let panics = || panic!("cannot find pid 5 in view_for_key");
+        let refused = caught::<()>("reading", panics).unwrap_err();
+        assert_eq!(refused.to_string(), "the log is damaged: sled panicked while reading it");
+        assert_eq!(caught("reading", || Ok(7)).unwrap(), 7);
+    }
 }

@@ -22,7 +22,7 @@ use bytes::{BufMut as _, Bytes, BytesMut};
 
 use self::extent::{Extent, ExtentFile};
 use self::folder::{
-    move_snapshots_aside, open_in, refuse_blobs, remove_half_written_snapshots,
+    caught, move_snapshots_aside, open_in, refuse_blobs, remove_half_written_snapshots,
     remove_torn_settings, sync_everything,
 };
 use self::values::{Stored, index_of, key, start_of, values_of};
@@ -87,6 +87,25 @@ impl SledEngine {
                 open_in(dir)?
             }
         };
+        // Were it the last one, it would be closed while a panic of sled unwinds.
+        let held = db.clone();
+        let loaded = caught("reading", || Self::load(dir, db));
+        match loaded {
+            Ok(engine) => Ok(engine),
+            Err(error) => {
+                let close = || {
+                    drop(held);
+                    Ok(())
+                };
+                // Why it cannot be read says more.
+                caught("closing", close).ok();
+                Err(error)
+            }
+        }
+    }
+
+    /// Reads what the opened database has, with the journal's records.
+    fn load(dir: &Path, db: sled::Db) -> io::Result<Self> {
         refuse_blobs(dir)?;
         sync_everything(dir)?;
         let file = File::open(dir.join("db"))?;
