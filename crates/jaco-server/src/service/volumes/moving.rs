@@ -11,7 +11,7 @@ use jaco_state::command::DataMove;
 use jaco_types::spec::{ReachKind, ServiceSpec};
 use jaco_types::{
     Author, DeploymentName, DesiredState, ErrorCode, NodeId, Rejection, ReplicaId, ServiceName,
-    Slot, StateIndex,
+    Slot, SpecHash, StateIndex,
 };
 
 use super::list::list;
@@ -42,26 +42,42 @@ pub(super) async fn plan(
         return Err(place.stays(&request.to));
     }
     let held = held(member, place.deployment(), &place.hostname(member)).await?;
-    let mounts = |volume: &str, spec: &ServiceSpec| {
-        member.agent.volume_of(place.deployment(), volume, &spec.container).is_some()
-    };
-    let asked =
-        held.iter().find(|one| one.volume == request.volume || one.engine_name == request.volume);
+    let is_meant =
+        |one: &&v1::VolumeInfo| one.volume == request.volume || one.engine_name == request.volume;
+    let asked = held.iter().find(is_meant);
     let asked = asked.ok_or_else(|| place.absent("the node does not have it"))?;
     let keys: BTreeSet<&str> = held.iter().map(|one| one.volume.as_str()).collect();
-    Ok(member.store.read(|state| {
-        let candidates = on_node(state, place.deployment(), from);
-        let (volumes, movers) = together(&asked.volume, &keys, &candidates, mounts);
-        let left: BTreeSet<String> =
-            movers.iter().flat_map(|(_, spec)| left_behind(&spec.container)).collect();
-        v1::PlanVolumeMoveResponse {
-            from: hostname(state, from),
-            to: hostname(state, to),
-            volumes: volumes.into_iter().map(str::to_owned).collect(),
-            replicas: movers.iter().map(|(slot, _)| mover(slot)).collect(),
-            left: left.into_iter().collect(),
-        }
-    }))
+    // What containers mount is worked out of their specs, which is too long for the lock of the state.
+    let state = member.store.snapshot();
+    let of_it = on_node(&state, place.deployment(), from);
+    let mounted = |spec: &ServiceSpec| -> BTreeSet<&str> {
+        let volume_of =
+            |key: &str| member.agent.volume_of(place.deployment(), key, &spec.container);
+        keys.iter().copied().filter(|key| volume_of(key).is_some()).collect()
+    };
+    let mut mounts: BTreeMap<SpecHash, BTreeSet<&str>> = BTreeMap::new();
+    for (_, spec) in &of_it {
+        mounts.entry(spec.hash).or_insert_with(|| mounted(spec));
+    }
+    let candidates: Vec<Candidate<'_>> = of_it
+        .iter()
+        .map(|(slot, spec)| Candidate {
+            service: &slot.service.service,
+            shares_with: &spec.scheduling.shares_namespaces_with,
+            mounts: &mounts[&spec.hash],
+        })
+        .collect();
+    let (volumes, movers) = together(&asked.volume, &candidates);
+    let movers: Vec<_> = movers.into_iter().map(|at| of_it[at]).collect();
+    let left: BTreeSet<String> =
+        movers.iter().flat_map(|(_, spec)| left_behind(&spec.container)).collect();
+    Ok(v1::PlanVolumeMoveResponse {
+        from: hostname(&state, from),
+        to: hostname(&state, to),
+        volumes: volumes.into_iter().map(str::to_owned).collect(),
+        replicas: movers.iter().map(|(slot, _)| mover(slot)).collect(),
+        left: left.into_iter().collect(),
+    })
 }
 
 /// The only node with replicas that mount the volume: others may have copies that nobody uses.
@@ -73,20 +89,19 @@ fn in_use(
     let mounts = |spec: &ServiceSpec| {
         member.agent.volume_of(&deployment, &request.volume, &spec.container).is_some()
     };
-    Ok(member.store.read(|state| {
-        let of_it = state.slots.values().filter(|slot| slot.service.deployment == deployment);
-        let nodes: BTreeSet<NodeId> = of_it
-            .filter(|slot| {
-                state
-                    .service_spec(&slot.service, slot.current.revision)
-                    .is_some_and(|it| mounts(it))
-            })
-            .map(|slot| slot.current.node)
-            .collect();
-        let mut nodes = nodes.into_iter();
-        let only = nodes.next().filter(|_| nodes.next().is_none());
-        only.map(|node| hostname(state, node))
-    }))
+    let state = member.store.snapshot();
+    let of_it = state.slots.values().filter(|slot| slot.service.deployment == deployment);
+    let mut known: BTreeMap<SpecHash, bool> = BTreeMap::new();
+    let nodes: BTreeSet<NodeId> = of_it
+        .filter(|slot| {
+            let spec = state.service_spec(&slot.service, slot.current.revision);
+            spec.is_some_and(|it| *known.entry(it.hash).or_insert_with(|| mounts(it)))
+        })
+        .map(|slot| slot.current.node)
+        .collect();
+    let mut nodes = nodes.into_iter();
+    let only = nodes.next().filter(|_| nodes.next().is_none());
+    Ok(only.map(|node| hostname(&state, node)))
 }
 
 /// The volumes of the deployment that the node has.
@@ -105,14 +120,12 @@ async fn held(
     Ok(found.volumes)
 }
 
-/// A replica, with what it would run.
-type Candidate<'s> = (&'s Slot, &'s ServiceSpec);
-
+/// The replicas of the deployment on the node, with what each would run.
 fn on_node<'s>(
     state: &'s ClusterState,
     deployment: &DeploymentName,
     node: NodeId,
-) -> Vec<Candidate<'s>> {
+) -> Vec<(&'s Slot, &'s ServiceSpec)> {
     let of_it = state
         .slots
         .values()
@@ -121,35 +134,38 @@ fn on_node<'s>(
     of_it.filter_map(|slot| Some((slot, &**spec(slot)?))).collect()
 }
 
-/// What moves if `volume` does: who mounts it or cannot be apart from who does, what else those mount, and so on.
-fn together<'h, 's>(
-    volume: &'h str,
-    held: &BTreeSet<&'h str>,
-    candidates: &[Candidate<'s>],
-    mounts: impl Fn(&str, &ServiceSpec) -> bool,
-) -> (BTreeSet<&'h str>, Vec<Candidate<'s>>) {
-    let mut volumes = BTreeSet::from([volume]);
-    let mut movers: BTreeMap<&ReplicaId, Candidate<'s>> = BTreeMap::new();
+/// What decides whether a replica moves.
+struct Candidate<'a> {
+    service: &'a ServiceName,
+    shares_with: &'a BTreeSet<ServiceName>,
+    /// The volumes on the node that it mounts.
+    mounts: &'a BTreeSet<&'a str>,
+}
+
+/// What moves if `volume` does: the replicas that mount it, those that cannot be apart from one of them, what else these mount,
+/// and so on. Replicas by their place among the candidates.
+fn together<'a>(
+    volume: &'a str,
+    candidates: &[Candidate<'a>],
+) -> (BTreeSet<&'a str>, BTreeSet<usize>) {
+    let (mut volumes, mut movers) = (BTreeSet::from([volume]), BTreeSet::new());
     loop {
-        let before = (volumes.len(), movers.len());
         let services: BTreeSet<&ServiceName> =
-            movers.values().map(|(slot, _)| &slot.service.service).collect();
+            movers.iter().map(|at: &usize| candidates[*at].service).collect();
         let partners: BTreeSet<&ServiceName> =
-            movers.values().flat_map(|(_, spec)| &spec.scheduling.shares_namespaces_with).collect();
-        let goes = |(slot, spec): &Candidate<'_>| {
-            let shared = &spec.scheduling.shares_namespaces_with;
-            volumes.iter().any(|volume| mounts(volume, spec))
-                || partners.contains(&slot.service.service)
-                || shared.iter().any(|with| services.contains(with))
+            movers.iter().flat_map(|at| candidates[*at].shares_with).collect();
+        let moves = |one: &Candidate<'_>| {
+            !one.mounts.is_disjoint(&volumes)
+                || partners.contains(one.service)
+                || one.shares_with.iter().any(|with| services.contains(with))
         };
-        let new: Vec<Candidate<'s>> = candidates.iter().filter(|one| goes(one)).copied().collect();
-        for (slot, spec) in new {
-            movers.insert(&slot.id, (slot, spec));
-            volumes.extend(held.iter().copied().filter(|volume| mounts(volume, spec)));
+        let all: BTreeSet<usize> =
+            (0..candidates.len()).filter(|at| moves(&candidates[*at])).collect();
+        volumes.extend(all.iter().flat_map(|at| candidates[*at].mounts));
+        if all == movers {
+            return (volumes, movers);
         }
-        if (volumes.len(), movers.len()) == before {
-            return (volumes, movers.into_values().collect());
-        }
+        movers = all;
     }
 }
 
@@ -226,4 +242,45 @@ fn moved(
         Ok((slot.id.clone(), StateIndex(mover.raft_index)))
     };
     named.iter().map(found).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// R-OPS-1: what mounts a volume takes along what else it mounts, whoever mounts that, and who shares its namespaces, in
+    /// both directions; others stay.
+    #[test]
+    fn what_cannot_be_apart_moves_together() {
+        let name = |text: &str| ServiceName::new(text).unwrap();
+        let services = ["db", "backup", "sidecar", "web", "cache"].map(name);
+        let [db, backup, sidecar, web, cache] = &services;
+        let none = BTreeSet::new();
+        let with_db: BTreeSet<ServiceName> = [db.clone()].into();
+        let with_web: BTreeSet<ServiceName> = [web.clone()].into();
+        let mounts: [BTreeSet<&str>; 5] =
+            [["data", "log"].into(), ["log", "dump"].into(), [].into(), [].into(), ["warm"].into()];
+        let candidate = |at: usize, shares_with| Candidate {
+            service: &services[at],
+            shares_with,
+            mounts: &mounts[at],
+        };
+        let all = [
+            candidate(0, &none),
+            candidate(1, &with_web),
+            candidate(2, &with_db),
+            candidate(3, &none),
+            candidate(4, &none),
+        ];
+        for asked in ["data", "log", "dump"] {
+            let (volumes, movers) = together(asked, &all);
+            assert_eq!(volumes, ["data", "dump", "log"].into(), "{asked}");
+            let movers: Vec<_> = movers.into_iter().map(|at| all[at].service).collect();
+            assert_eq!(movers, [db, backup, sidecar, web], "{asked}");
+        }
+        let (volumes, movers) = together("warm", &all);
+        assert_eq!((volumes, movers.len()), (["warm"].into(), 1), "{cache} alone");
+        let (volumes, movers) = together("kept", &all);
+        assert_eq!((volumes, movers.len()), (["kept"].into(), 0), "nobody mounts it");
+    }
 }
