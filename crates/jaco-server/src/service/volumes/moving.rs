@@ -8,6 +8,7 @@ use jaco_compose::reach::reaches;
 use jaco_proto::v1;
 use jaco_state::ClusterState;
 use jaco_state::command::DataMove;
+use jaco_store::Store;
 use jaco_types::spec::{ReachKind, ServiceSpec};
 use jaco_types::{
     Author, DeploymentName, DesiredState, ErrorCode, NodeId, Rejection, ReplicaId, ServiceName,
