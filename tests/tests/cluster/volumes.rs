@@ -324,3 +324,19 @@ async fn a_replica_does_not_move_without_its_data() {
     cluster.client().settle_volume_move(settle).await.expect("both are there");
     assert_eq!(node_of_db(&cluster).await, to);
 }
+
+/// R-SEL-3, R-OPS-1: what another replica has in the volume of that name on the node is never replaced, though it is disabled.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_volume_does_not_move_onto_that_of_another_replica() {
+    let cluster = Cluster::start(3, Engine::Fake).await;
+    deploy(&cluster, 3).await;
+    disable(&cluster).await;
+    for asked in 0..3 {
+        for replace in [&[][..], &["--replace"]] {
+            let args = [&["move", "shop/data", "n2", "--from", "n1"][..], replace].concat();
+            let out = volume(&cluster, asked, &args);
+            refused(&out, "error[volume_in_use]");
+            refused(&out, "has its own data in that volume on n2");
+        }
+    }
+}

@@ -70,6 +70,14 @@ pub(super) async fn plan(
         .collect();
     let (volumes, movers) = together(&asked.volume, &candidates);
     let movers: Vec<_> = movers.into_iter().map(|at| of_it[at]).collect();
+    let mounts_one = |(_, spec): &(&Slot, &ServiceSpec)| {
+        let volume_of =
+            |key: &&str| member.agent.volume_of(place.deployment(), key, &spec.container);
+        volumes.iter().any(|key| volume_of(key).is_some())
+    };
+    if let Some((slot, _)) = on_node(&state, place.deployment(), to).into_iter().find(mounts_one) {
+        return Err(has_its_own(&slot.id, &request.to));
+    }
     let left: BTreeSet<String> =
         movers.iter().flat_map(|(_, spec)| left_behind(&spec.container)).collect();
     Ok(v1::PlanVolumeMoveResponse {
@@ -79,6 +87,12 @@ pub(super) async fn plan(
         replicas: movers.iter().map(|(slot, _)| mover(slot)).collect(),
         left: left.into_iter().collect(),
     })
+}
+
+/// The refusal to put a volume in the place of another replica's, disabled or not.
+fn has_its_own(replica: &ReplicaId, node: &str) -> Rejection {
+    let message = format!("replica {replica} has its own data in that volume on {node}");
+    Rejection::new(ErrorCode::VolumeInUse, message)
 }
 
 /// The only node with replicas that mount the volume: others may have copies that nobody uses.
@@ -114,7 +128,7 @@ async fn held(
     let request = v1::ListVolumesRequest { deployment: deployment.to_string(), local_only: false };
     let mut found = list(member, &request).await?;
     if let Some(why) = found.unreachable.remove(node) {
-        let message = format!("node {node}, which has the volume, cannot be reached: {why}");
+        let message = format!("the volumes of node {node} are not known: {why}");
         return Err(Rejection::new(ErrorCode::Unavailable, message));
     }
     found.volumes.retain(|one| one.node == node);
