@@ -1,10 +1,10 @@
 //! Disabled replicas whose volumes were copied to another node, and that start there from now on.
 
 use jaco_types::{
-    DesiredState, ErrorCode, InstanceId, NodeId, Ordinal, Rejection, ReplicaId, ReplicaState,
-    StateIndex,
+    DesiredState, ErrorCode, InstanceId, Ordinal, Rejection, ReplicaId, ReplicaState, StateIndex,
 };
 
+use super::hostname;
 use crate::apply::audit::Audit;
 use crate::audit::AuditKind;
 use crate::command::{DataMove, Entry, Outcome};
@@ -83,9 +83,4 @@ fn is_up(state: &ClusterState, id: &ReplicaId) -> bool {
             | ReplicaState::Stopped
             | ReplicaState::Completed => false,
         })
-}
-
-fn hostname(state: &ClusterState, id: NodeId) -> String {
-    let node = state.nodes.get(&id);
-    node.map_or_else(|| id.to_string(), |node| node.hostname.to_string())
 }

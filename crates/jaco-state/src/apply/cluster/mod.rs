@@ -235,3 +235,9 @@ pub(in crate::apply) fn unknown_node(id: NodeId) -> Outcome {
 pub(in crate::apply) fn is_member(state: &ClusterState, id: NodeId) -> bool {
     state.nodes.contains(&id)
 }
+
+/// The name of a node, for audit events; its id once it is gone.
+pub(in crate::apply) fn hostname(state: &ClusterState, id: NodeId) -> String {
+    let node = state.nodes.get(&id);
+    node.map_or_else(|| id.to_string(), |node| node.hostname.to_string())
+}

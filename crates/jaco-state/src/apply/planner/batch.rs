@@ -10,7 +10,7 @@ use jaco_types::{
 
 use super::{rollout, routing, termination};
 use crate::apply::audit::Audit;
-use crate::apply::cluster::{disabled, drain};
+use crate::apply::cluster::{disabled, drain, hostname};
 use crate::apply::deployment::revision;
 use crate::apply::job;
 use crate::apply::network::address;
@@ -525,16 +525,13 @@ fn slot_event(
     instance: &NewInstance,
     cause: &str,
 ) {
-    let hostname = |id: NodeId| {
-        let node = state.nodes.get(&id);
-        node.map_or_else(|| id.to_string(), |node| node.hostname.to_string())
-    };
-    let from = state.slots.get(id).map(|slot| hostname(slot.current.node)).unwrap_or_default();
+    let slot = state.slots.get(id);
+    let from = slot.map(|slot| hostname(state, slot.current.node)).unwrap_or_default();
     audit.event(
         kind,
         [
             ("replica", id.to_string()),
-            ("node", hostname(instance.node)),
+            ("node", hostname(state, instance.node)),
             ("from", from),
             ("revision", instance.revision.to_string()),
             ("cause", cause.to_owned()),

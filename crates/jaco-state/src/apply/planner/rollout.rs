@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jaco_types::slot::Exhausted;
 use jaco_types::{
-    DesiredState, NodeId, ReplicaId, Revision, RollbackProgress, Rollout, RolloutState, Scheduling,
+    DesiredState, ReplicaId, Revision, RollbackProgress, Rollout, RolloutState, Scheduling,
     ServiceKey,
 };
 
 use crate::apply::audit::Audit;
+use crate::apply::cluster::hostname;
 use crate::audit::AuditKind;
 use crate::state::ClusterState;
 
@@ -236,9 +237,4 @@ fn details(state: &ClusterState, record: &Scheduling) -> String {
         format!("{} {} {}", one.count, one.reason, pairs(&one.details)).trim_end().to_owned()
     });
     nodes.chain(unplaced).collect::<Vec<_>>().join("; ")
-}
-
-fn hostname(state: &ClusterState, id: NodeId) -> String {
-    let node = state.nodes.get(&id);
-    node.map_or_else(|| id.to_string(), |node| node.hostname.to_string())
 }
