@@ -1,19 +1,25 @@
 //! What the allocator of the process keeps, and giving it back to the system.
 //!
-//! The one crate of the workspace with code that the compiler does not check: glibc offers this to C alone, and it is a few
-//! calls without a pointer. It must have nothing else. With another C library it does nothing.
+//! The one crate of the workspace with code that the compiler does not check: glibc offers this to C alone, in a few calls
+//! without a pointer, and an allocator cannot be written otherwise. It must have nothing else. With another C library what
+//! is asked of glibc does nothing.
+
+mod computing;
+
+pub use computing::{Allocator, computing};
 
 /// Bytes that the program has allocated and not freed, large blocks of their own included, touched or not.
 ///
 /// Looks at each free block, of which there are some ten thousand after a burst: about a millisecond.
 #[must_use]
 pub fn allocated_bytes() -> u64 {
-    sys::allocated_bytes()
+    sys::allocated_bytes().saturating_add(computing::allocated_bytes())
 }
 
 /// Gives all whole pages that the program has freed back to the system. Each thread that allocates waits while its part of
 /// the heap is gone through: some milliseconds after a burst, and less than one otherwise.
 pub fn give_back() {
+    computing::trim();
     sys::give_back();
 }
 
@@ -76,14 +82,17 @@ mod tests {
 
     use super::*;
 
+    #[global_allocator]
+    static ALLOCATOR: Allocator = Allocator;
+
     /// The tests measure the process, so they run one after the other.
-    fn alone() -> MutexGuard<'static, ()> {
+    pub(crate) fn alone() -> MutexGuard<'static, ()> {
         static ALONE: Mutex<()> = Mutex::new(());
         ALONE.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Memory of this process that is in no file.
-    fn resident_bytes() -> u64 {
+    pub(crate) fn resident_bytes() -> u64 {
         let statm = fs::read_to_string("/proc/self/statm").expect("it is there");
         let pages: Vec<u64> =
             statm.split(' ').map(|field| field.trim().parse().expect("a number")).collect();

@@ -18,8 +18,9 @@ const QUEUE: usize = 32;
 /// up after 4 s.
 const PATIENCE: Duration = Duration::from_millis(1500);
 
-/// The least number of requests that compute at a time, so that a long one does not delay all others.
-const COMPUTING_MIN: usize = 2;
+/// From when on others do not wait for a computation. Most take a few milliseconds, and the forecast of a large cluster a
+/// second.
+const LONG: Duration = Duration::from_millis(200);
 
 /// How much later than the other threads of the daemon one that computes has its turn, in the units of nice(2): where both
 /// want a processor, it gets a quarter of it.
@@ -28,8 +29,12 @@ const NICENESS: i32 = 5;
 /// The sizes of a gate.
 #[derive(Debug, Clone, Copy)]
 pub struct GateOptions {
-    /// How many requests compute at a time.
+    /// How many requests compute at a time, without those that have become long.
     pub computing: usize,
+    /// How many of those that have become long are not counted any more.
+    pub long: usize,
+    /// When one has become long.
+    pub long_after: Duration,
     /// How many further ones wait.
     pub queue: usize,
     /// How long one waits.
@@ -37,10 +42,11 @@ pub struct GateOptions {
 }
 
 impl Default for GateOptions {
-    /// As many computing as there are processors.
+    /// Half of the processors for what is short, so that the other half is there for all that does not compute.
     fn default() -> Self {
         let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        Self { computing: processors.max(COMPUTING_MIN), queue: QUEUE, patience: PATIENCE }
+        let half = (processors / 2).max(1);
+        Self { computing: half, long: half, long_after: LONG, queue: QUEUE, patience: PATIENCE }
     }
 }
 
@@ -49,6 +55,8 @@ impl Default for GateOptions {
 pub struct Gate {
     places: Arc<Semaphore>,
     turns: Arc<Semaphore>,
+    long: Arc<Semaphore>,
+    long_after: Duration,
     patience: Duration,
     overloaded: Counter,
 }
@@ -56,7 +64,9 @@ pub struct Gate {
 /// The turn of one request. It lasts until its computation has ended, even if nobody waits for it any more.
 #[derive(Debug)]
 pub struct Turn {
-    _turn: OwnedSemaphorePermit,
+    turn: OwnedSemaphorePermit,
+    long: Arc<Semaphore>,
+    long_after: Duration,
     _place: OwnedSemaphorePermit,
 }
 
@@ -64,10 +74,13 @@ impl Gate {
     /// A gate of these sizes.
     #[must_use]
     pub fn new(options: GateOptions) -> Self {
-        let GateOptions { computing, queue, patience } = options;
+        let GateOptions { computing, long, long_after, queue, patience } = options;
+        let places = computing.saturating_add(long).saturating_add(queue);
         Self {
-            places: Arc::new(Semaphore::new(computing.saturating_add(queue))),
+            places: Arc::new(Semaphore::new(places)),
             turns: Arc::new(Semaphore::new(computing)),
+            long: Arc::new(Semaphore::new(long)),
+            long_after,
             patience,
             overloaded: Counter::default(),
         }
@@ -94,7 +107,8 @@ impl Gate {
         let place = Arc::clone(&self.places).try_acquire_owned().ok()?;
         let turn = Arc::clone(&self.turns).acquire_owned();
         let turn = tokio::time::timeout(self.patience, turn).await.ok()?.ok()?;
-        Some(Turn { _turn: turn, _place: place })
+        let (long, long_after) = (Arc::clone(&self.long), self.long_after);
+        Some(Turn { turn, long, long_after, _place: place })
     }
 }
 
@@ -108,12 +122,14 @@ impl Turn {
         self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Rejection> {
+        let Self { turn, long, long_after, _place: place } = self;
         let (answer, answered) = oneshot::channel();
+        let (end, ended) = oneshot::channel::<()>();
         let compute = move || {
             // Any thread may lower its own priority.
             let _lowered = nice(NICENESS);
-            let done = work();
-            drop(self);
+            let done = jaco_heap::computing(work);
+            drop((end, place));
             // Nobody may wait for it any more.
             drop(answer.send(done));
         };
@@ -124,9 +140,30 @@ impl Turn {
             );
             Rejection::new(ErrorCode::Overloaded, message)
         })?;
+        tokio::spawn(hold(turn, long, long_after, ended));
         let panicked = "the computation of the answer panicked: the log of this node says where";
         answered.await.map_err(|_| Rejection::new(ErrorCode::Internal, panicked))
     }
+}
+
+/// Holds the turn of a computation until it has ended, or one of the long ones once it has become long.
+async fn hold(
+    turn: OwnedSemaphorePermit,
+    long: Arc<Semaphore>,
+    long_after: Duration,
+    mut ended: oneshot::Receiver<()>,
+) {
+    if tokio::time::timeout(long_after, &mut ended).await.is_ok() {
+        return;
+    }
+    let _turn = tokio::select! {
+        _ = &mut ended => return,
+        long = long.acquire_owned() => {
+            drop(turn);
+            long
+        }
+    };
+    let _ended = ended.await;
 }
 
 fn overloaded() -> Rejection {
@@ -143,10 +180,11 @@ mod tests {
 
     use super::*;
 
-    const LONG: Duration = Duration::from_secs(3600);
+    const LONG_TIME: Duration = Duration::from_secs(3600);
 
     fn gate(patience: Duration) -> Gate {
-        Gate::new(GateOptions { computing: 2, queue: 1, patience })
+        let long_after = LONG_TIME;
+        Gate::new(GateOptions { computing: 2, long: 0, long_after, queue: 1, patience })
     }
 
     /// Occupies both turns until the returned senders are dropped.
@@ -164,7 +202,7 @@ mod tests {
     /// What computes does not occupy the only async worker, and one more than may wait is refused at once.
     #[tokio::test]
     async fn slow_requests_leave_the_workers_free_and_one_too_many_is_refused() {
-        let gate = Arc::new(gate(LONG));
+        let gate = Arc::new(gate(LONG_TIME));
         let held = occupied(&gate).await;
         let mut waiting = Box::pin(gate.turn());
         assert!(waiting.as_mut().now_or_never().is_none(), "it waits for a turn");
@@ -173,6 +211,33 @@ mod tests {
         assert_eq!(waiting.await.unwrap().run(|| 7).await.unwrap(), 7);
         let again = gate.turn().await.unwrap();
         assert_eq!(again.run(|| 8).await.unwrap(), 8, "the places are free again");
+    }
+
+    /// A long computation is not waited for, nor are so many at a time that they take all processors.
+    #[tokio::test]
+    async fn a_long_computation_lets_the_next_begin() {
+        let long_after = Duration::from_millis(1);
+        let gate = Gate::new(GateOptions {
+            computing: 1,
+            long: 1,
+            long_after,
+            queue: 9,
+            patience: LONG_TIME,
+        });
+        let (release, released) = mpsc::channel::<()>();
+        let first = tokio::spawn(gate.turn().await.unwrap().run(move || released.recv()));
+        let (release_second, released) = mpsc::channel::<()>();
+        let second = tokio::spawn(gate.turn().await.unwrap().run(move || released.recv()));
+        tokio::time::sleep(20 * long_after).await;
+        let mut third = Box::pin(gate.turn());
+        assert!(third.as_mut().now_or_never().is_none(), "two are computed already");
+        drop(release);
+        assert_eq!(third.await.unwrap().run(|| 3).await.unwrap(), 3);
+        drop(release_second);
+        for done in [first, second] {
+            done.await.unwrap().unwrap().unwrap_err();
+        }
+        assert_eq!(gate.turn().await.unwrap().run(|| 4).await.unwrap(), 4);
     }
 
     #[tokio::test]
@@ -185,7 +250,7 @@ mod tests {
     /// A caller who hangs up does not make room: else a flood of aborted requests computes without a limit.
     #[tokio::test]
     async fn an_abandoned_computation_keeps_its_turn() {
-        let gate = gate(LONG);
+        let gate = gate(LONG_TIME);
         let (release, released) = mpsc::channel::<()>();
         let mut run = Box::pin(gate.turn().await.unwrap().run(move || released.recv()));
         assert!(run.as_mut().now_or_never().is_none());
@@ -202,7 +267,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_is_an_answer_and_gives_the_turn_back() {
-        let gate = gate(LONG);
+        let gate = gate(LONG_TIME);
         for _ in 0..5 {
             let turn = gate.turn().await.unwrap();
             let failed = turn.run(|| assert_eq!(1, 2, "as planned")).await;

@@ -115,6 +115,10 @@ enum Part {
     ManPages(man_pages::Args),
 }
 
+/// Requests are computed in a heap of their own.
+#[global_allocator]
+static ALLOCATOR: jaco_heap::Allocator = jaco_heap::Allocator;
+
 fn main() -> ExitCode {
     jaco_heap::keep_little();
     let args = Args::parse();

@@ -111,16 +111,22 @@ pub(crate) fn install(packages: &[&str]) -> Result<()> {
         bail!("cannot install {packages:?} without apt-get: install them yourself");
     }
     say::note(&format!("installing {} with apt-get", packages.join(" ")));
+    // An installation that was cut off, as by a restart of the machine, has apt refuse all others until it is completed.
+    if let Err(error) = process::run(&mut unattended("dpkg", &["--configure", "-a"])) {
+        interrupt::check()?;
+        say::note(&format!("apt-get may complete what dpkg cannot: {error:#}"));
+    }
     // One mirror that does not answer is no reason to give up: the lists may be good enough.
-    if let Err(error) = process::run(&mut apt(&["update", "-qq"])) {
+    if let Err(error) = process::run(&mut unattended("apt-get", &["update", "-qq"])) {
         interrupt::check()?;
         say::note(&format!("going on with the package lists that are there: {error:#}"));
     }
-    process::run(apt(&["install", "-y", "-qq"]).args(packages))
+    process::run(unattended("apt-get", &["install", "-y", "-qq", "--fix-broken"]).args(packages))
 }
 
-fn apt(args: &[&str]) -> Command {
-    let mut command = Command::new("apt-get");
+/// A program of Debian's that asks nothing.
+fn unattended(program: &str, args: &[&str]) -> Command {
+    let mut command = Command::new(program);
     command.env("DEBIAN_FRONTEND", "noninteractive").args(args);
     command
 }
