@@ -65,6 +65,7 @@ const ARROWS: [(&str, &[&str]); 29] = [
             "jaco-agent",
             "jaco-pki",
             "jaco-raft",
+            "jaco-heap",
         ],
     ),
     // programs
