@@ -5,6 +5,7 @@
 mod apply;
 mod backup;
 mod compose;
+mod compose_import;
 mod contents;
 mod drain;
 mod edit;
