@@ -4,6 +4,7 @@
 
 mod apply;
 mod backup;
+mod backup_folder;
 mod compose;
 mod contents;
 mod drain;
@@ -20,6 +21,7 @@ mod progress;
 mod queries;
 mod rebalance;
 mod registry;
+mod restore_check;
 mod routes;
 mod traffic;
 mod upload;
