@@ -7,6 +7,7 @@ mod audit;
 mod authority;
 mod backup;
 mod bad_input;
+mod client;
 mod cluster_key;
 mod colocation;
 mod completions;
