@@ -1,3 +1,5 @@
+//! The client of a JACO cluster, as a library for programs. It decides nothing about the cluster.
+//!
 #![doc = include_str!("../README.md")]
 #![warn(missing_docs)]
 
