@@ -13,7 +13,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let [server, ca, token] = &arguments[..] else {
         return Err("give a server as host:port, the CA file and the token file".into());
     };
-    let target = Target::from_files(&[server.clone()], Path::new(ca), Path::new(token))?;
+    let target = Target::from_files(std::slice::from_ref(server), Path::new(ca), Path::new(token))?;
     let client = Client::new(target);
     let status = match client.read_status(v1::StatusRequest::default()).await {
         Ok(status) => status,
