@@ -129,7 +129,7 @@ fn compose(wanted: &Wanted) -> String {
         limits.insert("memory".to_owned(), format!("{mib}m").into());
     }
     if let Some(millis) = wanted.cpu_millis {
-        limits.insert("cpus".to_owned(), format!("{}.{:03}", millis / 1000, millis % 1000).into());
+        limits.insert("cpus".to_owned(), cores(millis).into());
     }
     let mut deploy = Map::new();
     if wanted.replicas > 1 {
@@ -241,6 +241,14 @@ fn engine_says(wanted: &Wanted) -> Value {
         "networks": [{ "Name": "shop_default", "Id": "1", "Labels": labelled("com.docker.compose.network", "default") }],
         "volumes": volumes.collect::<Vec<_>>(),
     })
+}
+
+/// As people write it: a model tells `23` from `23.0`.
+fn cores(millis: i64) -> String {
+    match millis % 1000 {
+        0 => (millis / 1000).to_string(),
+        rest => format!("{}.{rest:03}", millis / 1000),
+    }
 }
 
 proptest! {
