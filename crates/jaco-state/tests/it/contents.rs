@@ -287,13 +287,14 @@ fn former_versions_go_with_their_last_revision() {
     history.apply(plainly(3));
     assert_eq!(remembered(&history), [(1, id(1))], "nothing has had version 2");
     history.apply(plainly(1));
-    assert_eq!(remembered(&history), [], "it is version 4 now");
+    assert!(remembered(&history).is_empty(), "it is version 4 now");
     assert_eq!(history.state.named.get(&db()).unwrap().version_of(id(1)), Some(4));
     history.apply(plainly(5));
     assert_eq!(remembered(&history), [(4, id(1))]);
     assert_eq!(violations(&history.state), vec![]);
     history.apply(DeploymentDelete::new(deployment("shop")).into());
-    assert_eq!((remembered(&history), held(&history)), (vec![], [(5, true)].into()));
+    assert_eq!(held(&history), [(5, true)].into());
+    assert!(remembered(&history).is_empty());
     assert_eq!(violations(&history.state), vec![]);
 }
 

@@ -394,9 +394,9 @@ fn an_edit_without_a_change_stores_nothing() {
     }
     for (content, editor, words) in [
         (&b"hunter2"[..], "false", "so nothing is changed"),
-        (b"hunter2", "truncate -s 0", "is empty"),
-        (b"hunter2", "truncate -s 1048577", "more than 1 MiB"),
-        (b"\x7fELF\0", "sed -i s/E/F/", "is not text"),
+        (&b"hunter2"[..], "truncate -s 0", "is empty"),
+        (&b"hunter2"[..], "truncate -s 1048577", "more than 1 MiB"),
+        (&b"\x7fELF\0"[..], "sed -i s/E/F/", "is not text"),
     ] {
         let (run, stored) = edited(content, editor);
         assert_eq!((run.code, stored.len()), (Some(2), 0), "{run:?}");
