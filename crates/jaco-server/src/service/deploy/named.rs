@@ -40,7 +40,7 @@ impl Write for v1::StoreContentRequest {
         if self.content.is_empty()
             && let Some(users) = &users
         {
-            return share(member, by, (&key, users), &self.request_id).await;
+            return share(member, by, (&key, users, terms), &self.request_id).await;
         }
         let size = self.content.len();
         if size > PIECE_BYTES_MAX {
@@ -160,15 +160,15 @@ fn shown(users: &ContentUsers) -> v1::ContentUsers {
 async fn share(
     member: &Member,
     by: Author,
-    (key, users): (&NamedKey, &ContentUsers),
+    (key, users, terms): (&NamedKey, &ContentUsers, Option<ContentTerms>),
     request_id: &str,
 ) -> Result<v1::StoreContentResponse, Rejection> {
     let stored =
         member.store.read(|state| state.named.get(key).map(|named| (named.tree, named.size)));
     let (tree, size) = stored.ok_or_else(|| not_found(key))?;
     let command = NamedContentPut::new(key.clone(), tree, Vec::new(), size);
-    let command = command.for_users(users.clone()).into();
-    member.commit(by, request_id, command).await?;
+    let command = NamedContentPut { terms, ..command.for_users(users.clone()) };
+    member.commit(by, request_id, command.into()).await?;
     Ok(response(&member.store.snapshot(), key))
 }
 
