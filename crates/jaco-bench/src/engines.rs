@@ -118,7 +118,7 @@ impl Member {
     }
 
     /// Hands it an image of the machine's own engine.
-    fn load(&self, image: &str) -> Result<()> {
+    pub(crate) fn load(&self, image: &str) -> Result<()> {
         let mut save =
             Command::new("docker").args(["save", image]).stdout(Stdio::piped()).spawn()?;
         let saved = save.stdout.take().context("it is piped")?;

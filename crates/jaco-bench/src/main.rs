@@ -14,6 +14,7 @@ mod failover;
 mod figure;
 mod hostile;
 mod idle;
+mod images;
 mod large;
 mod load;
 mod model;
@@ -25,6 +26,7 @@ mod scrape;
 mod status;
 mod swarm;
 mod swarm_trio;
+mod volumes;
 mod writes;
 
 use std::process::ExitCode;
@@ -65,6 +67,8 @@ enum Measurement {
     Network,
     Hostile,
     Large,
+    Images,
+    Volumes,
 }
 
 /// How a measurement is taken.
@@ -122,6 +126,8 @@ async fn measure(cli: &Cli) -> Result<Vec<Figure>> {
         Measurement::Status => Box::pin(status::measure(plan)).await,
         Measurement::Network => Box::pin(network::measure(plan)).await,
         Measurement::Large => Box::pin(large::measure(plan)).await,
+        Measurement::Images => Box::pin(images::measure(plan)).await,
+        Measurement::Volumes => Box::pin(volumes::measure(plan)).await,
         Measurement::Hostile => Box::pin(hostile::measure(plan, &cli.only)).await,
     }
 }

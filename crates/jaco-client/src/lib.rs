@@ -1,15 +1,17 @@
-//! The client of a JACO cluster: over the unix socket of a daemon, or over TLS with the cluster's CA pinned.
+//! The client of a JACO cluster, as a library for programs. It decides nothing about the cluster.
 //!
-//! A [`Client`] has the endpoints of one or several nodes and uses the first that answers. Every call has
-//! a deadline; refusals are typed; calls are retried across a change of leader. Callers never see gRPC.
+#![doc = include_str!("../README.md")]
+#![warn(missing_docs)]
 
 mod call;
 mod client;
 mod connect;
+pub mod contexts;
 mod copy;
 pub mod error;
 mod events;
 mod exec;
+mod files;
 mod forward;
 mod members;
 mod methods;
@@ -24,11 +26,20 @@ mod target;
 mod upload;
 mod volume;
 
+/// What the methods of [`Client`] take and return.
+pub use jaco_proto::v1;
+/// What a [`Target`] shows and believes, and what refusals have.
+pub use {
+    jaco_pki::{OperatorToken, TrustBundle},
+    jaco_types::{ErrorCode, Rejection},
+};
+
 pub use client::{Client, Staleness};
 pub use copy::{Copy, CopyInputs};
 pub use error::{ClientError, ConnectError};
 pub use events::Events;
 pub use exec::{Exec, ExecInputs, Taken};
+pub use files::FileError;
 pub use forward::{Forward, ForwardInputs};
 pub use request_id::fresh_request_id;
 pub use retry::{Backoff, Patience};

@@ -64,6 +64,15 @@ pub(crate) enum Connected {
     Never,
 }
 
+impl ClientError {
+    /// Whether the same call may succeed later, as after an election or with fewer requests at a time. Calls of a
+    /// [`Client`](crate::Client) were repeated already; whoever has more time asks again after a pause ([`Backoff`]).
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        is_transient(self, Connected::Before)
+    }
+}
+
 /// Whether a retry can help. Retries are safe for every call: reads change nothing, writes carry a
 /// request id.
 pub(crate) fn is_transient(error: &ClientError, connected: Connected) -> bool {

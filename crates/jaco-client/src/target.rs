@@ -36,10 +36,13 @@ pub(crate) enum Endpoint {
 /// Why a target is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
+    /// There is none.
     #[error("no server is given")]
     NoServer,
+    /// One of them has no host or no port.
     #[error("server {0:?} is not host:port")]
     Address(String),
+    /// The authority or the credential.
     #[error("tls configuration is refused")]
     Tls(#[source] Box<dyn std::error::Error + Send + Sync>),
 }

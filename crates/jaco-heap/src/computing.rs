@@ -426,9 +426,12 @@ mod tests {
 
     fn take(size: usize, align: usize, filled: u8, zeroed: bool) -> Block {
         let layout = Layout::from_size_align(size, align).expect("a power of two");
-        // SAFETY: the size is not zero.
-        let start = unsafe {
-            if zeroed { Allocator.alloc_zeroed(layout) } else { Allocator.alloc(layout) }
+        let start = if zeroed {
+            // SAFETY: the size is not zero.
+            unsafe { Allocator.alloc_zeroed(layout) }
+        } else {
+            // SAFETY: the size is not zero.
+            unsafe { Allocator.alloc(layout) }
         };
         assert!(!start.is_null() && start.addr() % align == 0);
         let mut block = Block { start, layout, filled: 0 };

@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -45,6 +46,10 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Connections that the kernel keeps until they are accepted, as many as Linux allows by default. Of further ones it drops
 /// the first packet, which is repeated only after a second.
 const QUEUE: u32 = 4096;
+
+/// How many times as long as they compute handshakes of strangers rest: together they have a quarter of the processors on which
+/// they may compute, which is some thousand handshakes a second.
+const RESTS_OF_STRANGERS: u32 = 3;
 
 /// How long the connection of a peer with an expired certificate lives: enough to renew it.
 const RENEWAL_TIME: Duration = Duration::from_secs(600);
@@ -210,23 +215,7 @@ impl TlsListener {
         let local = tcp.local_addr()?;
         let (sender, incoming) = mpsc::channel(BACKLOG);
         let stop = CancellationToken::new();
-        let limits = PlaceLimits {
-            total: options.handshakes_max,
-            per_source: options.handshakes_per_source_max,
-            grace: options.handshake_grace,
-        };
-        let limiter = FailureLimiter::new(options.failures);
-        let gate = Gate { limiter, places: Places::new(limits) };
-        let computing_max = options.computing_max;
-        let shared = Arc::new(Shared {
-            wiring,
-            options,
-            gate: Mutex::new(gate),
-            turns_of_known: Turns::new(computing_max),
-            turns_of_strangers: Turns::new(computing_max),
-            started: Instant::now(),
-            unreported: AtomicU64::new(0),
-        });
+        let shared = Arc::new(Shared::new(wiring, options));
         let accepting = accept_all(shared, tcp, sender, stop.clone());
         tokio::spawn(stop.clone().run_until_cancelled_owned(accepting));
         Ok(Self { incoming, local, _stop: stop.drop_guard() })
@@ -331,14 +320,44 @@ impl Held {
             Acquaintance::Known => &self.shared.turns_of_known,
             Acquaintance::Stranger => &self.shared.turns_of_strangers,
         };
-        let finished = hello.into_stream(Arc::clone(&used.server));
-        let stream = turns.drive(self.place.source, finished).await;
+        let stream = in_turns(turns, self.place.source, hello, Arc::clone(&used.server)).await;
         let stream = stream.map_err(|error| reason_of(&error))?;
         Ok(Box::new(Finished { stream, used }))
     }
 }
 
+/// Answers a hello and finishes the handshake, each step in a turn.
+async fn in_turns(
+    turns: &Turns,
+    source: Source,
+    hello: Box<StartHandshake<TcpStream>>,
+    config: Arc<ServerConfig>,
+) -> io::Result<TlsStream<TcpStream>> {
+    // The answer is most of what is to be computed, and is computed by this call rather than by the future that it returns.
+    turns.drive(source, async move { hello.into_stream(config).await }).await
+}
+
 impl Shared {
+    fn new(wiring: Wiring, options: Options) -> Self {
+        let limits = PlaceLimits {
+            total: options.handshakes_max,
+            per_source: options.handshakes_per_source_max,
+            grace: options.handshake_grace,
+        };
+        let limiter = FailureLimiter::new(options.failures);
+        let gate = Gate { limiter, places: Places::new(limits) };
+        let computing_max = options.computing_max;
+        Self {
+            wiring,
+            options,
+            gate: Mutex::new(gate),
+            turns_of_known: Turns::new(computing_max, 0),
+            turns_of_strangers: Turns::new(computing_max, RESTS_OF_STRANGERS),
+            started: Instant::now(),
+            unreported: AtomicU64::new(0),
+        }
+    }
+
     /// Gives a socket its place, unless its source is blocked or has no place left.
     fn enter(self: &Arc<Self>, address: SocketAddr) -> Option<Held> {
         let source = Source::from(address.ip());
@@ -477,5 +496,66 @@ fn reason_of(error: &io::Error) -> HandshakeReason {
         }
         rustls::Error::AlertReceived(_) => HandshakeReason::RefusedByPeer(tls.clone()),
         _ => HandshakeReason::Protocol(tls.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+    use std::sync::atomic::AtomicUsize;
+
+    use rustls::pki_types::ServerName;
+    use rustls::server::{ClientHello, ResolvesServerCert};
+    use rustls::sign::CertifiedKey;
+    use rustls::version::TLS13;
+    use rustls::{ClientConfig, RootCertStore};
+    use tokio_rustls::TlsConnector;
+
+    use super::*;
+    use crate::provider::provider;
+
+    /// Notes how many turns are free while a hello is answered, and has no certificate for it.
+    #[derive(Debug)]
+    struct Watching {
+        turns: Turns,
+        free: AtomicUsize,
+    }
+
+    impl ResolvesServerCert for Watching {
+        fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+            self.free.store(self.turns.free(), Ordering::SeqCst);
+            None
+        }
+    }
+
+    /// R-FAULT-3: the answer to a hello, with its signature and its key exchange, is computed in a turn.
+    #[tokio::test]
+    async fn hellos_are_answered_in_turns() {
+        let tcp = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let address = tcp.local_addr().unwrap();
+        let client = ClientConfig::builder_with_provider(provider())
+            .with_protocol_versions(&[&TLS13])
+            .unwrap()
+            .with_root_certificates(RootCertStore::empty())
+            .with_no_client_auth();
+        tokio::spawn(async move {
+            let stream = TcpStream::connect(address).await.unwrap();
+            let name = ServerName::try_from("node").unwrap();
+            TlsConnector::from(Arc::new(client)).connect(name, stream).await
+        });
+        let turns = Turns::new(1, 0);
+        let watching = Arc::new(Watching { turns: turns.clone(), free: AtomicUsize::new(9) });
+        let server = ServerConfig::builder_with_provider(provider())
+            .with_protocol_versions(&[&TLS13])
+            .unwrap()
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::clone(&watching) as Arc<dyn ResolvesServerCert>);
+        let (stream, source) = tcp.accept().await.unwrap();
+        let acceptor = rustls::server::Acceptor::default();
+        let hello = Box::new(LazyConfigAcceptor::new(acceptor, stream).await.unwrap());
+        let refused = in_turns(&turns, source.ip().into(), hello, Arc::new(server)).await;
+        assert!(refused.is_err(), "there is no certificate");
+        assert_eq!(watching.free.load(Ordering::SeqCst), 0, "it had the only turn");
+        assert_eq!(turns.free(), 1);
     }
 }

@@ -1,5 +1,5 @@
 //! Turns at computing: handshakes cost far more of the processor than anything else that a stranger can ask for, so few of
-//! them compute at a time, and sources take turns. Requests of those who have been let in find the processor free.
+//! them compute at a time, with rests, and sources take turns. Requests of those who have been let in find the processor free.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::future::poll_fn;
@@ -7,8 +7,10 @@ use std::ops::Bound;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Poll;
+use std::time::Duration;
 
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use crate::limiter::Source;
 
@@ -16,9 +18,16 @@ use crate::limiter::Source;
 #[derive(Debug, Clone)]
 pub(crate) struct Turns(Arc<Mutex<Queue>>);
 
+/// The shortest rest: timers are no finer.
+const REST_MIN: Duration = Duration::from_millis(1);
+
 #[derive(Debug)]
 struct Queue {
     free: usize,
+    /// How many times as long as it has computed a turn rests.
+    rests: u32,
+    /// Rests that are still to be taken.
+    owed: Duration,
     /// Whose turn was last.
     last: Option<Source>,
     /// No empty ones; first come, first served.
@@ -30,10 +39,12 @@ struct Queue {
 struct Turn(Turns);
 
 impl Turns {
-    /// So many at a time.
-    pub(crate) fn new(at_a_time: usize) -> Self {
+    /// So many at a time, each of which rests for so many times as long as it has computed.
+    pub(crate) fn new(at_a_time: usize, rests: u32) -> Self {
         Self(Arc::new(Mutex::new(Queue {
             free: at_a_time.max(1),
+            rests,
+            owed: Duration::ZERO,
             last: None,
             waiting: BTreeMap::new(),
         })))
@@ -45,8 +56,9 @@ impl Turns {
         let mut work = pin!(work);
         loop {
             let turn = self.take(source).await;
+            let begun = Instant::now();
             let step = poll_fn(|task| Poll::Ready(work.as_mut().poll(task))).await;
-            drop(turn);
+            turn.end(begun.elapsed());
             if let Poll::Ready(done) = step {
                 return done;
             }
@@ -82,6 +94,20 @@ impl Turns {
         }
     }
 
+    /// How many are not taken.
+    #[cfg(test)]
+    pub(crate) fn free(&self) -> usize {
+        self.lock().free
+    }
+
+    /// The rest that is due after so much was computed: none before it is long enough.
+    fn rest(&self, computed: Duration) -> Duration {
+        let mut queue = self.lock();
+        let rests = queue.rests;
+        queue.owed += computed * rests;
+        if queue.owed < REST_MIN { Duration::ZERO } else { std::mem::take(&mut queue.owed) }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.0.lock().expect("nothing panics while holding the queue")
     }
@@ -104,6 +130,19 @@ impl Queue {
             if let Some(next) = next.filter(|next| !next.is_closed()) {
                 return Some(next);
             }
+        }
+    }
+}
+
+impl Turn {
+    /// Ends it, after its rest if one is due.
+    fn end(self, computed: Duration) {
+        let rest = self.0.rest(computed);
+        if rest > Duration::ZERO {
+            tokio::spawn(async move {
+                tokio::time::sleep(rest).await;
+                drop(self);
+            });
         }
     }
 }
@@ -137,7 +176,7 @@ mod tests {
     /// R-FAULT-3: the work of one source waits for one step of each other source, not for all that they have.
     #[tokio::test]
     async fn sources_take_turns() {
-        let turns = Turns::new(1);
+        let turns = Turns::new(1, 0);
         let held = turns.take(source(0)).await;
         let done = Arc::new(Mutex::new(Vec::new()));
         let mut working = JoinSet::new();
@@ -159,7 +198,7 @@ mod tests {
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
     async fn turns_are_bounded_and_never_lost() {
         const AT_A_TIME: usize = 2;
-        let turns = Turns::new(AT_A_TIME);
+        let turns = Turns::new(AT_A_TIME, 1);
         let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let mut working = JoinSet::new();
         for number in 0..200_u8 {
@@ -183,6 +222,20 @@ mod tests {
         let done = working.join_all().await.into_iter().filter(|done| *done).count();
         assert!(done >= 133, "{done}");
         assert!(most.load(Ordering::SeqCst) <= AT_A_TIME);
-        assert_eq!(turns.lock().free, AT_A_TIME);
+        // The last ones rest.
+        while turns.free() < AT_A_TIME {
+            tokio::time::sleep(REST_MIN).await;
+        }
+    }
+
+    /// R-FAULT-3: whatever strangers have to compute, it is done in a part of the time.
+    #[tokio::test]
+    async fn turns_rest_as_they_have_computed() {
+        const STEP: Duration = Duration::from_millis(2);
+        let (turns, begun) = (Turns::new(1, 3), Instant::now());
+        for host in 0..20 {
+            turns.drive(source(host), async { std::thread::sleep(STEP) }).await;
+        }
+        assert!(begun.elapsed() >= STEP * (20 + 19 * 3), "{:?}", begun.elapsed());
     }
 }

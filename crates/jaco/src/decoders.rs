@@ -7,6 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::backup::Backup;
 use crate::deploy::plan_file;
+use crate::restore::{Extent, examine};
 
 /// A backup, with its checksum put right: behind it is what is to be shown. All that a restore asks for is read.
 pub fn backup(bytes: &[u8]) {
@@ -30,6 +31,9 @@ fn read_backup(file: File) {
     }
     drop(backup.piece(jaco_types::ContentId([7; 32])));
     drop(backup.secret(jaco_types::ContentId([7; 32])));
+    if let Ok(examined) = examine(&backup, &Extent::All) {
+        drop((examined.json(), examined.text(), examined.absent(), examined.faults()));
+    }
 }
 
 /// A tar archive of a container: every entry and its content is read.

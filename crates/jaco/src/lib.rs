@@ -1,7 +1,7 @@
 //! The command line of JACO: reads files and flags, sends requests to a daemon, prints the responses.
 //!
 //! Decides nothing about the cluster. From top to bottom: [`cli`] parses and dispatches, `commands`
-//! holds one file per command whose doc comments are the help, `deploy`, `manifest`, `upload`, `backup`
+//! holds one file per command whose doc comments are the help, `deploy`, `manifest`, `upload`, `import`, `backup`
 //! and `restore` do the work that several commands share, `editor` runs the editor of the user, `complete` answers shells, `session` owns the connection, [`view`] turns
 //! messages into tables and JSON, and only [`output`] prints. A module uses those below it.
 
@@ -16,6 +16,7 @@ mod backup;
 pub mod dev;
 mod editor;
 mod image;
+mod import;
 mod manifest;
 mod restore;
 mod upload;

@@ -31,6 +31,12 @@ impl Partial {
         Ok(Self { path: beside, file, destination: path.to_owned() })
     }
 
+    /// The same file with another final name, in the same folder.
+    pub(crate) fn named(mut self, destination: &Path) -> Self {
+        destination.clone_into(&mut self.destination);
+        self
+    }
+
     /// The output.
     pub(crate) fn out(&self) -> BufWriter<&File> {
         BufWriter::new(&self.file)

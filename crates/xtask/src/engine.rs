@@ -111,17 +111,32 @@ pub(crate) fn install(packages: &[&str]) -> Result<()> {
         bail!("cannot install {packages:?} without apt-get: install them yourself");
     }
     say::note(&format!("installing {} with apt-get", packages.join(" ")));
-    // An installation that was cut off, as by a restart of the machine, has apt refuse all others until it is completed.
-    if let Err(error) = process::run(&mut unattended("dpkg", &["--configure", "-a"])) {
-        interrupt::check()?;
-        say::note(&format!("apt-get may complete what dpkg cannot: {error:#}"));
-    }
     // One mirror that does not answer is no reason to give up: the lists may be good enough.
     if let Err(error) = process::run(&mut unattended("apt-get", &["update", "-qq"])) {
         interrupt::check()?;
         say::note(&format!("going on with the package lists that are there: {error:#}"));
     }
-    process::run(unattended("apt-get", &["install", "-y", "-qq", "--fix-broken"]).args(packages))
+    complete_installations()?;
+    process::run(unattended("apt-get", &["install", "-y", "-qq"]).args(packages))
+}
+
+/// Completes installations that were cut off, as by a restart of the machine: apt refuses all others until then.
+fn complete_installations() -> Result<()> {
+    let configure = || process::run(&mut unattended("dpkg", &["--configure", "-a"]));
+    let Err(error) = configure() else { return Ok(()) };
+    interrupt::check()?;
+    // What cannot be configured is there in part: it has to be unpacked once more.
+    let mut flags = Command::new("dpkg-query");
+    flags.args(["-W", "-f", "${db:Status-Eflag} ${binary:Package}\n"]);
+    let flags = process::capture(&mut flags)?;
+    let partial: Vec<&str> =
+        flags.lines().filter_map(|line| line.strip_prefix("reinstreq ")).collect();
+    if partial.is_empty() {
+        return Err(error);
+    }
+    let mut reinstall = unattended("apt-get", &["install", "-y", "-qq", "--reinstall"]);
+    process::run(reinstall.args(partial))?;
+    configure()
 }
 
 /// A program of Debian's that asks nothing.

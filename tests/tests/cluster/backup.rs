@@ -197,6 +197,16 @@ fn except(items: &BTreeMap<String, String>, outcome: &str) -> Vec<String> {
     others.map(|(name, became)| format!("{name} {became}")).collect()
 }
 
+/// The exit code of a drill, and what it says of the file.
+fn drill(cluster: &Cluster, file: &str, more: &[&str]) -> (Option<i32>, Value) {
+    let args = [&["restore", "--check", file, "-o", "json"], more].concat();
+    let output = cluster.cli(0, &args);
+    // An error follows as a document of its own.
+    let mut documents = serde_json::Deserializer::from_slice(&output.stdout).into_iter();
+    let report: Value = documents.next().expect("a report").expect("json");
+    (output.status.code(), report["files"][0].clone())
+}
+
 fn hash(status: &v1::StatusResponse, service: &str) -> String {
     let services = status.deployments.iter().flat_map(|one| &one.services);
     let found = services.into_iter().find(|one| one.name == service && one.image == "web:1");
@@ -247,7 +257,14 @@ async fn backup_restores_a_lost_cluster() {
     let (code, items) = restore(&fresh, &file, &["--dry-run"]);
     assert_eq!(code, Some(3), "{items:?}");
     assert_eq!(except(&items, "restored"), ["deployment blog refused unknown_host"]);
-    assert_eq!(spoken(&fresh).await, nothing, "a dry run changes nothing");
+    let (code, drilled) = drill(&fresh, &file, &[]);
+    assert_eq!((code, &drilled["restorable"]), (Some(3), &false.into()), "{drilled}");
+    assert_eq!(drilled["here"]["counts"]["refused"], 1, "{drilled}");
+    let (code, drilled) = drill(&fresh, &file, &["--offline"]);
+    assert_eq!((code, &drilled["restorable"]), (Some(0), &true.into()), "{drilled}");
+    assert!(drilled["raft_index"].as_u64() > told["raft_index"].as_u64(), "{drilled}");
+    assert!(SECRETS.iter().all(|secret| !drilled.to_string().contains(secret)), "{drilled}");
+    assert_eq!(spoken(&fresh).await, nothing, "dry runs and drills change nothing");
     let (code, items) = restore(&fresh, &file, &[]);
     assert_eq!(code, Some(3), "{items:?}");
     assert_eq!(except(&items, "restored"), ["deployment blog refused unknown_host"]);
@@ -262,6 +279,8 @@ async fn backup_restores_a_lost_cluster() {
     let (code, items) = restore(&fresh, &file, &[]);
     assert_eq!((code, except(&items, "unchanged")), (Some(0), Vec::new()));
     assert_eq!(spoken(&fresh).await, had);
+    let (code, drilled) = drill(&fresh, &file, &[]);
+    assert_eq!((code, &drilled["here"]["counts"]["restored"]), (Some(0), &0.into()), "{drilled}");
     assert_eq!(hash(&fresh.overview(0).await.expect("it answers"), "web"), hashes);
 
     // Newer items are kept and named.
@@ -382,6 +401,8 @@ async fn shared_networks_are_restored() {
     }
     apply(&lost, shop.path());
     run(&lost, 0, &["backup", &file]);
+    let (code, drilled) = drill(&lost, &file, &[]);
+    assert_eq!((code, &drilled["here"]["counts"]["restored"]), (Some(0), &0.into()), "{drilled}");
     drop(lost);
 
     let fresh = Cluster::start(1, Engine::Fake).await;
@@ -415,6 +436,8 @@ async fn shared_networks_are_restored() {
         if shown["used"] == 1 { Ok(()) } else { Err(shown) }
     })
     .await;
+    let (code, drilled) = drill(&fresh, &file, &["--replace"]);
+    assert_eq!((code, &drilled["here"]["counts"]["refused"]), (Some(3), &1.into()), "{drilled}");
     let (code, items) = restore(&fresh, &file, &["--replace"]);
     assert_eq!((code, &*items["network backbone"]), (Some(3), "refused network_in_use"));
     run(&fresh, 0, &["delete", "shop", "--yes"]);
@@ -437,6 +460,33 @@ async fn enable_networks(cluster: &Cluster) {
         if out.status.success() { Ok(()) } else { Err(said(&out)) }
     })
     .await;
+}
+
+/// R-CLI-6: a folder of backups keeps as many as it should, each of which would come back; each is audited.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_keeps_the_newest_backups() {
+    let cluster = Cluster::start(1, Engine::Fake).await;
+    let blog = project(&[("compose.yaml", &jaco_tests::compose("blog", "web", "web:1", 1))]);
+    apply(&cluster, blog.path());
+    let folder = tempfile::tempdir().expect("temporary files can be made");
+    let to = folder.path().to_str().expect("a text");
+    let mut written = Vec::new();
+    for _ in 0..3 {
+        let taken = run(&cluster, 0, &["backup", "--to", to, "--keep", "2", "-o", "json"]);
+        let told: Value = serde_json::from_slice(&taken.stdout).expect("json");
+        written.push(told["path"].as_str().expect("a path").to_owned());
+    }
+    let stay: Vec<bool> = written.iter().map(|path| Path::new(path).exists()).collect();
+    assert_eq!(stay, [false, true, true], "{written:?}");
+    for file in &written[1..] {
+        let (code, drilled) = drill(&cluster, file, &[]);
+        assert_eq!((code, &drilled["restorable"]), (Some(0), &true.into()), "{drilled}");
+        let mode = fs::metadata(file).expect("it is there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+    let audit = run(&cluster, 0, &["audit", "--type", "backup_taken", "-o", "json"]);
+    let events: Vec<Value> = serde_json::from_slice(&audit.stdout).expect("a list");
+    assert_eq!(events.len(), 3, "{events:?}");
 }
 
 /// R-CLI-6: a backup is a consistent snapshot: it has the files of every deployment, however fast
@@ -497,6 +547,8 @@ async fn damaged_backup_restores_nothing() {
         let told = said(&refused);
         assert_eq!(refused.status.code(), Some(3), "{told}");
         assert!(told.contains("backup_invalid") && told.contains(why), "{told}");
+        let (code, drilled) = drill(&cluster, &file, &[]);
+        assert_eq!((code, &drilled["restorable"]), (Some(3), &false.into()), "{drilled}");
     }
     assert!(cluster.overview(0).await.expect("it answers").deployments.is_empty());
 }

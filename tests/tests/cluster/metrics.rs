@@ -8,88 +8,10 @@ use std::time::{Duration, Instant};
 use jaco_testkit::{Cluster, Engine, Node, eventually_within, v1};
 use tokio::task::JoinSet;
 
+use crate::curl::{Version, ask, asking, run, viewer};
 use crate::openmetrics::Document;
 use crate::scenario::{apply_request, deploy};
 use crate::strangers::resident;
-
-/// An answer of plain HTTP.
-#[derive(Debug)]
-struct Answer {
-    status: u16,
-    version: String,
-    head: String,
-    body: String,
-}
-
-/// How a scraper asks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Version {
-    Http1,
-    Http2,
-}
-
-/// Asks as every common client does: the authority from a file, the name of the server from the configuration, and
-/// verification of the certificate by the rules of the web.
-async fn ask(
-    cluster: &Cluster,
-    node: &Node,
-    version: Version,
-    path: &str,
-    arguments: &[&str],
-) -> Answer {
-    run(asking(cluster, node, version, path, arguments)).await
-}
-
-fn asking(
-    cluster: &Cluster,
-    node: &Node,
-    version: Version,
-    path: &str,
-    arguments: &[&str],
-) -> Command {
-    let (ip, port) = node.address.rsplit_once(':').expect("ip:port");
-    let name = format!("{}.internal", cluster.id);
-    let version = match version {
-        Version::Http1 => "--http1.1",
-        Version::Http2 => "--http2",
-    };
-    let mut curl = Command::new("curl");
-    curl.arg(version).arg("--cacert").arg(node.folder().join("data/node/ca.crt"));
-    curl.args(["--resolve", &format!("{name}:{port}:{ip}")]);
-    curl.arg(format!("https://{name}:{port}{path}")).args(arguments);
-    curl
-}
-
-async fn run(mut curl: Command) -> Answer {
-    curl.args(["--silent", "--show-error", "--include", "--max-time", "20"]);
-    curl.args(["--write-out", "\n%{http_code} %{http_version}"]);
-    let asked =
-        tokio::task::spawn_blocking(move || curl.output()).await.expect("it does not panic");
-    let asked = asked.expect("curl is installed");
-    let text = String::from_utf8(asked.stdout).expect("answers are text");
-    let why = String::from_utf8_lossy(&asked.stderr);
-    assert!(asked.status.success(), "{}: {why}", asked.status);
-    let (answer, facts) = text.rsplit_once('\n').expect("facts follow");
-    let (status, version) = facts.split_once(' ').expect("two of them");
-    let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
-    Answer {
-        status: status.parse().expect("a status"),
-        version: version.to_owned(),
-        head: head.to_ascii_lowercase(),
-        body: body.to_owned(),
-    }
-}
-
-/// A token of a viewer, as the argument of a client.
-async fn viewer(cluster: &Cluster) -> (String, String) {
-    let request = v1::IssueOperatorTokenRequest {
-        name: "scraper".to_owned(),
-        role: "viewer".to_owned(),
-        ..Default::default()
-    };
-    let issued = cluster.client().issue_operator_token(request).await.expect("issued");
-    (issued.token.clone(), format!("authorization: Bearer {}", issued.token))
-}
 
 async fn scrape(cluster: &Cluster, node: &Node, authorization: &str) -> Document {
     let answer = ask(cluster, node, Version::Http1, "/metrics", &["--header", authorization]).await;

@@ -16,6 +16,7 @@ mod health;
 mod honoured;
 mod hooks;
 mod images;
+mod imports;
 mod jobs;
 mod lifecycle;
 mod mesh;

@@ -13,6 +13,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use tonic::Code;
 
 use crate::auth::permission::PAGES;
+use crate::endpoints::{self, ENDPOINTS};
 
 /// The counts of one process since its start.
 #[derive(Debug, Default)]
@@ -60,10 +61,12 @@ pub(crate) struct RequestTally {
     pub(crate) seconds: Histogram,
 }
 
-/// Every method, those of documents among them, and at last what is none: the names do not come from callers.
+/// Every method, those of documents and of the JSON gateway among them, and at last what is none: the names do not come
+/// from callers.
 fn methods() -> impl Iterator<Item = &'static str> {
     let rpcs = rpc::ALL.iter().map(|rpc| rpc.method);
-    rpcs.chain(PAGES.iter().map(|(path, _)| *path)).chain([OTHER])
+    let pages = PAGES.iter().map(|(path, _)| *path);
+    rpcs.chain(pages).chain(ENDPOINTS.iter().map(|endpoint| endpoint.path)).chain([OTHER])
 }
 
 impl Default for RequestTally {
@@ -76,6 +79,7 @@ impl Default for RequestTally {
 impl RequestTally {
     /// The place of a method in the counts.
     pub(crate) fn place(&self, method: &str) -> usize {
+        let method = endpoints::at(method).map_or(method, |found| found.endpoint.path);
         methods().position(|known| known == method).unwrap_or(self.counts.len() - 1)
     }
 

@@ -79,7 +79,7 @@ where
         let page = Page::at(request.uri().path());
         let refused = |rejection: &Rejection| {
             let response = match page {
-                Some(_) => pages::refusal(rejection),
+                Some(page) => page.refusal(rejection),
                 None => to_status(rejection).into_http(),
             };
             Either::Right(Box::pin(std::future::ready(Ok(response))) as BoxFuture<'static, _>)
@@ -146,10 +146,13 @@ impl IdentifyLayer {
                 if let Caller::Tls { standing, .. } = caller {
                     standing.prove();
                 }
-                if access.is_none() && Page::at(path).is_none() && !is_grpc(request) {
+                let page = Page::at(path);
+                if access.is_none() && page.is_none() && !is_grpc(request) {
                     return Ok(Sender::Elsewhere);
                 }
-                member.admit_rpc(&author, path)?;
+                if page.is_none_or(Page::has_role) {
+                    member.admit_rpc(&author, path)?;
+                }
                 Ok(Sender::Identified)
             }
             (None, _) => {

@@ -75,8 +75,9 @@ fn answer(context: Context) -> impl Fn(Request<Body>) -> Answer + Clone {
         let page = Page::at(request.uri().path());
         async move {
             Ok(match page {
-                Some(page @ Page::Metrics) => pages::show(&context, page, request).await,
-                None => pages::not_found(),
+                Some(Page::Metrics) => pages::show_metrics(&context, request).await,
+                // Not without a credential.
+                Some(Page::Json) | None => pages::not_found(),
             })
         }
         .boxed()

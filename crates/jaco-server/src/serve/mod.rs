@@ -37,6 +37,7 @@ use tonic::transport::Server;
 use tower::ServiceBuilder;
 
 use crate::auth::connection::{Caller, LocalConnection};
+use crate::gateway::Gateway;
 use crate::member::{Lifecycle, Stage};
 use crate::metrics::Tallies;
 use crate::peers::MESSAGE_BYTES_MAX;
@@ -111,14 +112,16 @@ pub async fn serve_unix(
     use futures::StreamExt;
     let incoming = UnixListenerStream::new(listener).map(|stream| stream.map(LocalConnection));
     let context = Context::new(stage);
+    let routes = routes(context.clone(), lifecycle);
+    let gateway = Gateway::new(context.clone(), routes.clone());
     let mut server = Server::builder()
         .accept_http1(true)
         .max_concurrent_streams(STREAMS_PER_CONNECTION)
         .max_connection_age(CONNECTION_AGE)
         .layer(TallyLayer::new(tallies))
         .layer(StaleLayer::new(context.clone()))
-        .layer(PagesLayer::new(context.clone()));
-    let serving = server.add_routes(routes(context, lifecycle));
+        .layer(PagesLayer::new(context, gateway));
+    let serving = server.add_routes(routes);
     serving.serve_with_incoming_shutdown(incoming, shutdown.cancelled_owned()).await
 }
 
@@ -132,6 +135,8 @@ pub async fn serve_tls(
     shutdown: CancellationToken,
 ) {
     let context = Context::new(Arc::clone(&stage));
+    let routes = routes(context.clone(), lifecycle).prepare();
+    let gateway = Gateway::new(context.clone(), routes.clone());
     let layers = ServiceBuilder::new()
         .layer(DeadlineLayer)
         .layer(TallyLayer::new(Arc::clone(&tallies)))
@@ -140,9 +145,9 @@ pub async fn serve_tls(
         .layer(TrustedLayer::new(context.clone()))
         .layer(IdentifyLayer::new(context.clone()))
         .layer(LapseLayer::new(context.clone()))
-        .layer(PagesLayer::new(context.clone()));
+        .layer(PagesLayer::new(context, gateway));
     let documents = layers.clone().service(NothingElse);
-    let rpcs = layers.service(routes(context, lifecycle).prepare());
+    let rpcs = layers.service(routes);
     let connections = TaskTracker::new();
     while let Some(Some(stream)) = shutdown.run_until_cancelled(listener.accept()).await {
         let serving = serve_one(

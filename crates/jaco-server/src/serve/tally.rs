@@ -73,12 +73,14 @@ fn code(response: &Response<Body>) -> Code {
         return status.code();
     }
     match response.status() {
-        status if status.is_success() => Code::Ok,
+        status if status.is_success() || status == StatusCode::NOT_MODIFIED => Code::Ok,
+        StatusCode::BAD_REQUEST => Code::InvalidArgument,
         StatusCode::UNAUTHORIZED => Code::Unauthenticated,
         StatusCode::FORBIDDEN => Code::PermissionDenied,
         StatusCode::NOT_FOUND => Code::NotFound,
         StatusCode::METHOD_NOT_ALLOWED => Code::Unimplemented,
         StatusCode::SERVICE_UNAVAILABLE => Code::Unavailable,
+        StatusCode::GATEWAY_TIMEOUT => Code::DeadlineExceeded,
         _ => Code::Internal,
     }
 }

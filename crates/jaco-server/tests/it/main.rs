@@ -4,6 +4,7 @@
 
 mod archive;
 mod decoders;
+mod json;
 mod node;
 mod raw;
 mod recovery;

@@ -34,8 +34,13 @@ pub(crate) fn cluster_key() -> KeyEncryptionKey {
 }
 
 /// How much the member of these tests computes at a time.
-pub(crate) const GATE: GateOptions =
-    GateOptions { computing: 2, queue: 2, patience: Duration::from_secs(60) };
+pub(crate) const GATE: GateOptions = GateOptions {
+    computing: 2,
+    long: 0,
+    long_after: Duration::from_secs(60),
+    queue: 2,
+    patience: Duration::from_secs(60),
+};
 
 /// The agent of these tests runs no containers.
 struct NothingSealed;

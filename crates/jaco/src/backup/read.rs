@@ -121,6 +121,14 @@ impl Backup {
         found(&self.pieces, id).map(|_| ())
     }
 
+    /// Checks that a piece of a secret is in the backup.
+    ///
+    /// # Errors
+    /// If it is not.
+    pub(crate) fn check_secret(&self, id: ContentId) -> Result<(), Damage> {
+        found(&self.secrets, id).map(|_| ())
+    }
+
     /// A piece of a file that is no secret.
     ///
     /// # Errors

@@ -79,6 +79,7 @@ pub(crate) enum Command {
     Validate(compose::validate::Args),
     Schema(compose::schema::Args),
     Compose(compose::Args),
+    ComposeImport(compose::import::Args),
     Context(local::context::Args),
     Dev(local::dev::Args),
     Completion(local::completion::Args),

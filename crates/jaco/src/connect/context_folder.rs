@@ -6,9 +6,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use jaco_client::Target;
-
-use super::contexts;
+use jaco_client::{Target, contexts};
 
 const CA: &str = "ca.crt";
 const TOKEN: &str = "token";

@@ -7,7 +7,7 @@ mod target;
 
 pub(crate) use choice::{Choice, CredentialSource, Environment, choose};
 pub(crate) use context_folder::{ContextFolder, is_context_name, replace};
-pub(crate) use contexts::{Cluster, Contexts};
+pub(crate) use contexts::{Cluster, Contexts, load as load_contexts, save as save_contexts};
 pub(crate) use target::{client_certificate, parse_token, private_key, secret_file, target, trust};
 
 /// Reads a file of contexts; see [`crate::decoders`].

@@ -17,7 +17,7 @@ const PROGRAM_VARIABLE: &str = "JACO_DOCKER";
 const PIECE_BYTES: usize = 256 << 10;
 
 /// The engine's command line.
-fn program() -> Command {
+pub(crate) fn program() -> Command {
     let program = std::env::var_os(PROGRAM_VARIABLE);
     Command::new(program.unwrap_or_else(|| PROGRAM.into()))
 }

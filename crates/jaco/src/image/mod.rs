@@ -10,7 +10,7 @@ mod scan;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub(crate) use engine::{Build, build};
+pub(crate) use engine::{Build, build, program as engine_program};
 pub(crate) use push::{Push, Pushed, Source, on_thread, push};
 
 use engine::{inspect, save};

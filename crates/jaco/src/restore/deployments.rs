@@ -12,6 +12,7 @@ use jaco_types::{ContentId, ErrorCode, Rejection};
 use prost::bytes::Bytes;
 use sha2::{Digest, Sha256};
 
+use super::files::{content_id, list};
 use super::outcome::{Kind, StepResult};
 use super::progress::{Differing, Restore, RestoreError};
 use crate::backup::Damage;
@@ -49,15 +50,16 @@ impl Restore<'_> {
     ) -> Result<StepResult, RestoreError> {
         let mut needed = NeededContents::default();
         for files in wanted.binds.iter().chain(&wanted.configs) {
-            let tree = id(&files.tree)?;
+            let tree = content_id(&files.tree)?;
             needed.plain.insert(tree);
-            needed.plain.extend(self.list(tree)?.pieces());
+            needed.plain.extend(list(self.backup, tree)?.pieces());
         }
         for piece in &needed.plain {
             self.backup.check_piece(*piece)?;
         }
         for files in &mut wanted.secrets {
-            files.tree = self.rewritten(id(&files.tree)?, &mut needed).await?.0.to_vec().into();
+            files.tree =
+                self.rewritten(content_id(&files.tree)?, &mut needed).await?.0.to_vec().into();
         }
         if let Some(current) = self.current(&wanted.name).await? {
             if is_same(&wanted, &current) {
@@ -106,20 +108,14 @@ impl Restore<'_> {
         }
     }
 
-    fn list(&self, id: ContentId) -> Result<FileTree, RestoreError> {
-        let text = self.backup.piece(id)?;
-        let malformed = |error| Damage::Contradiction(format!("list of files {id}: {error}"));
-        Ok(FileTree::parse(&text).map_err(malformed)?)
-    }
-
     /// Rewrites the list of files of a secret with the ids that its pieces have here; returns its own id.
     async fn rewritten(
         &mut self,
-        list: ContentId,
+        id: ContentId,
         needed: &mut NeededContents,
     ) -> Result<ContentId, RestoreError> {
         let mut entries = BTreeMap::new();
-        for (path, entry) in self.list(list)?.entries() {
+        for (path, entry) in list(self.backup, id)?.entries() {
             let entry = match entry {
                 TreeEntry::File { mode, size, pieces } => {
                     let mut rewritten = Vec::new();
@@ -134,7 +130,7 @@ impl Restore<'_> {
             entries.insert(path.to_owned(), entry);
         }
         let tree = FileTree::new(entries)
-            .map_err(|error| Damage::Contradiction(format!("list of files {list}: {error}")))?;
+            .map_err(|error| Damage::Contradiction(format!("list of files {id}: {error}")))?;
         let text = tree.text().into_bytes();
         let id = ContentId(Sha256::digest(&text).into());
         needed.lists.insert(id, text.into());
@@ -185,11 +181,6 @@ impl Restore<'_> {
         }
         Ok(sender.finish().await?)
     }
-}
-
-fn id(bytes: &Bytes) -> Result<ContentId, RestoreError> {
-    let id = <[u8; 32]>::try_from(&bytes[..]).map(ContentId);
-    id.map_err(|_| Damage::Contradiction("the id of a content has not 32 bytes".to_owned()).into())
 }
 
 /// Whether a deployment and all its files are equal.

@@ -80,7 +80,7 @@ impl Restore<'_> {
 }
 
 /// The allocation as in the arguments of `jaco disable`.
-fn label(one: &AllocationRef) -> String {
+pub(super) fn label(one: &AllocationRef) -> String {
     let service = match (one.deployment.as_str(), one.service.as_str()) {
         (_, "") => None,
         (deployment, service) => Some(format!("{deployment}/{service}")),

@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 
 use super::outcome::{Kind, StepResult};
 use super::progress::{Differing, Extent, Restore, RestoreError};
-use crate::backup::NamedPart;
+use crate::backup::{Backup, Damage, NamedPart};
 use crate::upload::UploadMode;
 
 /// The mode of the file of a stored content.
@@ -24,7 +24,7 @@ const PLAIN_MODE: u32 = 0o444;
 impl Restore<'_> {
     pub(super) async fn named(&mut self) -> Result<(), RestoreError> {
         let backup = self.backup;
-        let referenced = self.referenced()?;
+        let referenced = referenced(backup, &self.extent)?;
         let is_selected = |named: &&NamedPart| match &referenced {
             Some(referenced) => referenced.contains(&(named.kind.as_str(), named.name.clone())),
             None => true,
@@ -47,27 +47,6 @@ impl Restore<'_> {
             self.record(kind, &named.name, result)?;
         }
         Ok(())
-    }
-
-    /// The contents that the selected deployments refer to; `None` if everything is restored.
-    fn referenced(&self) -> Result<Option<BTreeSet<(&'static str, String)>>, RestoreError> {
-        let Extent::Only(names) = &self.extent else { return Ok(None) };
-        let mut referenced = BTreeSet::new();
-        for name in names {
-            let Some(deployment) = self.backup.deployment(name)? else { continue };
-            // A model that cannot be parsed is refused when it is applied.
-            let Ok(project) = from_model(deployment.compose_json.as_bytes()) else { continue };
-            for item in project.upload_items() {
-                let UploadSource::External(name) = &item.source else { continue };
-                let kind = match item.kind {
-                    UploadKind::Bind(_) => continue,
-                    UploadKind::Config => NamedKind::Config,
-                    UploadKind::Secret => NamedKind::Secret,
-                };
-                referenced.insert((kind.as_str(), name.clone()));
-            }
-        }
-        Ok(Some(referenced))
     }
 
     async fn store_named(
@@ -107,6 +86,33 @@ impl Restore<'_> {
         }
         Ok(StepResult::Restored)
     }
+}
+
+/// The configs and secrets that the selected deployments refer to; `None` if everything is selected.
+///
+/// # Errors
+/// If the file can no longer be read.
+pub(super) fn referenced(
+    backup: &Backup,
+    extent: &Extent,
+) -> Result<Option<BTreeSet<(&'static str, String)>>, Damage> {
+    let Extent::Only(names) = extent else { return Ok(None) };
+    let mut referenced = BTreeSet::new();
+    for name in names {
+        let Some(deployment) = backup.deployment(name)? else { continue };
+        // A model that cannot be parsed is refused when it is applied.
+        let Ok(project) = from_model(deployment.compose_json.as_bytes()) else { continue };
+        for item in project.upload_items() {
+            let UploadSource::External(name) = &item.source else { continue };
+            let kind = match item.kind {
+                UploadKind::Bind(_) => continue,
+                UploadKind::Config => NamedKind::Config,
+                UploadKind::Secret => NamedKind::Secret,
+            };
+            referenced.insert((kind.as_str(), name.clone()));
+        }
+    }
+    Ok(Some(referenced))
 }
 
 /// Which deployments may use what is restored: a secret of a backup that does not say so was for all.

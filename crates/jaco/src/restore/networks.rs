@@ -45,6 +45,12 @@ impl Restore<'_> {
                 let (name, request_id) = (wanted.name.clone(), fresh_request_id());
                 self.client.remove_network(RemoveNetworkRequest { name, request_id }).await?;
             }
+            Some(found) if is_in_use(found) => {
+                let reason =
+                    "it differs and is in use; stop what is attached to it, and wait a minute";
+                let (code, reason) = (ErrorCode::NetworkInUse, reason.to_owned());
+                return Ok(StepResult::Refused { code, reason });
+            }
             Some(_) | None => {}
         }
         if self.stores() {
@@ -63,6 +69,11 @@ impl Restore<'_> {
 fn is_equal(found: &NetworkInfo, wanted: &BackupNetwork) -> bool {
     let length = found.subnet.parse::<Ipv4Prefix>().map(|subnet| u32::from(subnet.length()));
     found.internal == wanted.internal && length == Ok(wanted.prefix_length)
+}
+
+/// Whether the cluster would refuse to remove it. Nothing is removed in a dry run, so nothing else says so.
+fn is_in_use(found: &NetworkInfo) -> bool {
+    found.used + found.quarantined > 0 || !found.deployments.is_empty()
 }
 
 fn difference(found: &NetworkInfo) -> String {

@@ -25,7 +25,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    const fn as_str(self) -> &'static str {
+    pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::Retention => "retention",
             Self::Constraint => "constraint",

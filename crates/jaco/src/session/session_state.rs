@@ -9,7 +9,7 @@ use jaco_proto::v1::GetAuthorityRequest;
 use jaco_types::code::ExitCode;
 use tokio::time::Instant;
 
-use crate::connect::{self, Choice, ContextFolder, Contexts, CredentialSource, Environment};
+use crate::connect::{self, Choice, ContextFolder, CredentialSource, Environment};
 use crate::error::CliError;
 use crate::format::time;
 use crate::options::GlobalOptions;
@@ -63,7 +63,7 @@ impl Session {
             return Ok(client.clone());
         }
         let environment = Environment::of_process();
-        let contexts = Contexts::load_default()?;
+        let contexts = connect::load_contexts()?;
         let choice = connect::choose(&self.options, &environment, &contexts)?;
         let client = Client::new(connect::target(&choice, &environment)?).until(self.deadline);
         (self.context, self.ca) = match choice {
@@ -80,7 +80,7 @@ impl Session {
     /// # Errors
     /// If the cluster is used over the network.
     pub(crate) fn require_own_node(&self) -> Result<(), CliError> {
-        let (environment, contexts) = (Environment::of_process(), Contexts::load_default()?);
+        let (environment, contexts) = (Environment::of_process(), connect::load_contexts()?);
         match connect::choose(&self.options, &environment, &contexts)? {
             Choice::Socket(_) => Ok(()),
             Choice::Servers { .. } => Err(CliError::usage(
@@ -95,7 +95,7 @@ impl Session {
     /// # Errors
     /// If the cluster is used with a token, or over a socket.
     pub(crate) fn own_certificate(&self) -> Result<OwnCertificate, CliError> {
-        let (environment, contexts) = (Environment::of_process(), Contexts::load_default()?);
+        let (environment, contexts) = (Environment::of_process(), connect::load_contexts()?);
         match connect::choose(&self.options, &environment, &contexts)? {
             Choice::Servers {
                 context,

@@ -1,5 +1,6 @@
 //! Allocations of services on nodes, and disabled allocations.
 
+pub(crate) use jaco_json::allocation::json;
 use jaco_proto::v1::{AllocationInfo, DisabledInfo};
 use serde_json::{Value, json};
 
@@ -7,29 +8,6 @@ use super::json::{non_empty, without_null};
 use crate::format::table::Table;
 use crate::format::time;
 use crate::output::{Detail, Frame};
-
-/// An allocation as JSON.
-pub(crate) fn json(allocation: &AllocationInfo) -> Value {
-    without_null(json!({
-        "alloc_id": allocation.alloc_id,
-        "deployment": allocation.deployment,
-        "service": allocation.service,
-        "node": allocation.node,
-        "zone": allocation.zone,
-        "disabled": allocation.disabled,
-        "removed": allocation.removed,
-        "replicas": allocation.replicas,
-        "spec_hash": allocation.spec_hash,
-        "revision": allocation.revision,
-        "version": allocation.version,
-        "disabled_with": non_empty(&allocation.disabled_with),
-        "disabled_by": non_empty(&allocation.disabled_by),
-        "disabled_at": time::rfc3339(allocation.disabled_at_ms),
-        "removed_at": time::rfc3339(allocation.removed_at_ms),
-        "log_bytes": allocation.removed.then_some(allocation.log_bytes),
-        "volumes": allocation.removed.then_some(&allocation.volumes),
-    }))
-}
 
 /// Allocations as a table.
 pub(crate) fn table(allocations: &[AllocationInfo], frame: &Frame) -> String {

@@ -1,30 +1,12 @@
 //! Certificates that routes name, without their keys.
 
+use jaco_json::certificate::fingerprint;
+pub(crate) use jaco_json::certificate::json;
 use jaco_proto::v1::CertificateInfo;
-use serde_json::{Value, json};
 
-use super::json::{non_empty, without_null};
 use crate::format::table::Table;
 use crate::format::time;
 use crate::output::{Detail, Frame};
-
-/// A certificate as JSON.
-pub(crate) fn json(certificate: &CertificateInfo) -> Value {
-    without_null(json!({
-        "name": certificate.name,
-        "names": certificate.names,
-        "not_before": time::rfc3339(certificate.not_before_ms),
-        "not_after": time::rfc3339(certificate.not_after_ms),
-        "fingerprint": fingerprint(certificate),
-        "stored_at": time::rfc3339(certificate.stored_at_ms),
-        "by": certificate.by,
-        "routes": certificate.routes,
-        "source": non_empty(&certificate.source),
-        "renewal": time::rfc3339(certificate.renew_at_ms),
-        "problem": non_empty(&certificate.problem),
-        "next_try": time::rfc3339(certificate.next_try_ms),
-    }))
-}
 
 /// Certificates as a table.
 pub(crate) fn table(certificates: &[CertificateInfo], frame: &Frame) -> String {
@@ -50,8 +32,4 @@ pub(crate) fn table(certificates: &[CertificateInfo], frame: &Frame) -> String {
         table.row(row);
     }
     table.render()
-}
-
-fn fingerprint(certificate: &CertificateInfo) -> String {
-    certificate.fingerprint.iter().map(|byte| format!("{byte:02x}")).collect()
 }

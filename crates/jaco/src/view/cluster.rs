@@ -3,9 +3,8 @@
 use std::fmt::Write as _;
 
 use jaco_proto::v1::ClusterStatusResponse;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::json::{non_empty, without_null};
 use super::{node, staleness};
 use crate::output::{Frame, Show};
 
@@ -15,20 +14,7 @@ pub(crate) struct ClusterStatus<'a>(pub(crate) &'a ClusterStatusResponse);
 
 impl Show for ClusterStatus<'_> {
     fn json(&self) -> Value {
-        let cluster = self.0;
-        without_null(json!({
-            "initialized": cluster.initialized,
-            "cluster_id": non_empty(&cluster.cluster_id),
-            "name": non_empty(&cluster.name),
-            "leader": non_empty(&cluster.leader),
-            "term": cluster.term,
-            "raft_index": cluster.raft_index,
-            "quorum_lost": cluster.quorum_lost,
-            "stale": cluster.staleness.as_ref().map(staleness::json),
-            "answered_by": non_empty(&cluster.answered_by),
-            "version": cluster.version,
-            "nodes": cluster.nodes.iter().map(node::json).collect::<Value>(),
-        }))
+        jaco_json::cluster::json(self.0)
     }
 
     fn text(&self, frame: &Frame) -> String {

@@ -2,90 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use jaco_proto::v1::{
-    DeploymentInfo, RolloutInfo, ServedRevision, ServiceInfo, StatusResponse, UnplacedInfo,
-};
-use serde_json::{Value, json};
+pub(crate) use jaco_json::deployment::json;
+use jaco_proto::v1::{DeploymentInfo, ServiceInfo, StatusResponse};
 
-use super::json::{image_with_digest, non_empty, string_map, without_null};
+use super::json::image_with_digest;
 use crate::format::quantity::natural_order;
 use crate::format::table::Table;
 use crate::format::time;
 use crate::output::{Detail, Frame};
 use crate::view::{job, progress, pull, reason};
-
-/// A deployment as JSON.
-pub(crate) fn json(deployment: &DeploymentInfo) -> Value {
-    without_null(json!({
-        "name": deployment.name,
-        "revision": deployment.revision,
-        "status": deployment.status,
-        "services": deployment.services.iter().map(service_json).collect::<Value>(),
-        "updated_at": time::rfc3339(deployment.updated_at_ms),
-        "updated_by": deployment.updated_by,
-    }))
-}
-
-fn service_json(service: &ServiceInfo) -> Value {
-    without_null(json!({
-        "name": service.name,
-        "image": service.image,
-        "image_digest": non_empty(&service.image_digest),
-        "placement": service.placement,
-        "status": non_empty(&service.status),
-        "completes_as": non_empty(&service.completes_as),
-        "desired": service.desired,
-        "running": service.running,
-        "updated": service.updated,
-        "spec_hash": service.spec_hash,
-        "serving": (!service.serving.is_empty())
-            .then(|| service.serving.iter().map(serving_json).collect::<Value>()),
-        "rollout": service.rollout.as_ref().map(rollout_json),
-        "unplaced": service.unplaced.iter().map(unplaced_json).collect::<Value>(),
-        "published": (!service.published.is_empty()).then_some(&service.published),
-        "job": service.job.as_ref().map(job::summary_json),
-    }))
-}
-
-fn serving_json(served: &ServedRevision) -> Value {
-    without_null(json!({
-        "revision": served.revision,
-        "image": non_empty(&served.image),
-        "image_digest": non_empty(&served.image_digest),
-        "replicas": served.replicas,
-    }))
-}
-
-fn rollout_json(rollout: &RolloutInfo) -> Value {
-    without_null(json!({
-        "target_revision": rollout.target_revision,
-        "previous_revision": (rollout.previous_revision > 0).then_some(rollout.previous_revision),
-        "total_steps": rollout.total_steps,
-        "current_step": rollout.current_step,
-        "state": rollout.state,
-        "pre_pull": (!rollout.prepull.is_empty()).then(|| string_map(&rollout.prepull)),
-        "pulls": (!rollout.pulls.is_empty()).then(|| pulls_json(rollout)),
-        "rollback_progress": rollout.rollback_progress.as_ref().map(|back| json!({
-            "total_steps": back.total_steps,
-            "current_step": back.current_step,
-        })),
-        "failure_reason": non_empty(&rollout.failure_reason),
-        "started_at": time::rfc3339(rollout.started_at_ms),
-    }))
-}
-
-fn pulls_json(rollout: &RolloutInfo) -> Value {
-    let pulls = rollout.pulls.iter().map(|(node, pull)| (node.clone(), pull::json(pull)));
-    Value::Object(pulls.collect())
-}
-
-fn unplaced_json(unplaced: &UnplacedInfo) -> Value {
-    json!({
-        "count": unplaced.count,
-        "reason": unplaced.reason,
-        "details": string_map(&unplaced.details),
-    })
-}
 
 /// Deployments as a table.
 pub(crate) fn table(deployments: &[DeploymentInfo], frame: &Frame) -> String {
@@ -217,6 +142,5 @@ mod tests {
             head(vec![service("db", &[]), service("web", &["*:8080→80/tcp", "*:53→53/udp"])]);
         assert_eq!(shown[0], "SERVICE IMAGE PLACEMENT RUNNING PUBLISHED NOTES");
         assert!(shown[2].contains("*:8080→80/tcp *:53→53/udp"), "{shown:?}");
-        assert_eq!(service_json(&service("web", &["*:53→53/udp"]))["published"][0], "*:53→53/udp");
     }
 }

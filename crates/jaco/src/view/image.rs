@@ -1,9 +1,8 @@
 //! Pushed images.
 
+pub(crate) use jaco_json::image::json;
 use jaco_proto::v1::PushedImageInfo;
-use serde_json::{Value, json};
 
-use super::json::without_null;
 use crate::format::quantity::size;
 use crate::format::table::Table;
 use crate::format::time;
@@ -11,24 +10,6 @@ use crate::output::Frame;
 
 /// Digits of an id in a table, as engines show them.
 const ID_DIGITS: usize = 12;
-
-/// A pushed image as JSON.
-pub(crate) fn json(image: &PushedImageInfo) -> Value {
-    let expires = (image.expires_at_ms > 0).then(|| time::rfc3339(image.expires_at_ms));
-    without_null(json!({
-        "id": image.id,
-        "names": image.names,
-        "bytes": image.bytes,
-        "layers": image.layers,
-        "copies": image.copies,
-        "nodes": image.nodes,
-        "awaited": image.awaited,
-        "used_by": image.used_by,
-        "pushed_at": time::rfc3339(image.pushed_at_ms),
-        "by": image.by,
-        "expires_at": expires,
-    }))
-}
 
 /// Pushed images as a table.
 pub(crate) fn table(images: &[PushedImageInfo], frame: &Frame) -> String {

@@ -1,71 +1,14 @@
 //! Jobs with their schedules and their runs.
 
-use jaco_proto::v1::{JobInfo, MissedInfo, RunInfo};
-use serde_json::{Value, json};
+pub(crate) use jaco_json::job::{json, run_json};
+use jaco_proto::v1::{JobInfo, RunInfo};
+use serde_json::Value;
 
-use super::json::{non_empty, without_null};
+use super::json::non_empty;
 use crate::format::quantity::count;
 use crate::format::table::Table;
 use crate::format::time;
 use crate::output::{Frame, Show};
-
-/// A job as JSON, with its runs and what was missed, the newest first.
-pub(crate) fn json(job: &JobInfo) -> Value {
-    without_null(json!({
-        "deployment": job.deployment,
-        "service": job.service,
-        "schedule": schedule_json(job),
-        "next_due": time::rfc3339(job.next_due_ms),
-        "runs": job.runs.iter().map(run_json).collect::<Value>(),
-        "missed": job.missed.iter().map(missed_json).collect::<Value>(),
-    }))
-}
-
-/// What the status of a service shows of its runs.
-pub(crate) fn summary_json(job: &JobInfo) -> Value {
-    without_null(json!({
-        "schedule": schedule_json(job),
-        "next_due": time::rfc3339(job.next_due_ms),
-        "last_run": job.runs.first().map(run_json),
-    }))
-}
-
-fn schedule_json(job: &JobInfo) -> Option<Value> {
-    non_empty(&job.cron).map(|cron| {
-        without_null(json!({
-            "cron": cron,
-            "time_zone": job.time_zone,
-            "concurrency": job.concurrency,
-            "deadline_ms": (job.deadline_ms > 0).then_some(job.deadline_ms),
-            "history": job.history,
-        }))
-    })
-}
-
-/// A run as JSON.
-pub(crate) fn run_json(run: &RunInfo) -> Value {
-    without_null(json!({
-        "number": run.number,
-        "due": time::rfc3339(run.due_ms),
-        "by": run.by,
-        "revision": run.revision,
-        "begun_at": time::rfc3339(run.begun_at_ms),
-        "ended_at": time::rfc3339(run.ended_at_ms),
-        "result": run.result,
-        "exit_code": run.exit_code,
-        "node": non_empty(&run.node),
-    }))
-}
-
-fn missed_json(missed: &MissedInfo) -> Value {
-    without_null(json!({
-        "first_due": time::rfc3339(missed.first_due_ms),
-        "last_due": time::rfc3339(missed.last_due_ms),
-        "count": missed.count,
-        "reason": missed.reason,
-        "recorded_at": time::rfc3339(missed.at_ms),
-    }))
-}
 
 /// Jobs as a table.
 pub(crate) fn table(jobs: &[JobInfo], frame: &Frame) -> String {
@@ -196,6 +139,8 @@ fn missed(job: &JobInfo, now_ms: i64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use jaco_proto::v1::MissedInfo;
+
     use super::*;
     use crate::output::Detail;
 

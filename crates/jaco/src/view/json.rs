@@ -1,20 +1,6 @@
 //! Parts of JSON and text that several views share.
 
-use serde_json::{Map, Value};
-
-/// A map as JSON, sorted by key: maps of messages have no order.
-pub(crate) fn string_map<'a>(pairs: impl IntoIterator<Item = (&'a String, &'a String)>) -> Value {
-    let pairs = pairs.into_iter().map(|(key, value)| (key.clone(), Value::from(value.as_str())));
-    Value::Object(pairs.collect::<Map<_, _>>())
-}
-
-/// Removes members of an object that are null.
-pub(crate) fn without_null(mut value: Value) -> Value {
-    if let Value::Object(map) = &mut value {
-        map.retain(|_, member| !member.is_null());
-    }
-    value
-}
+pub(crate) use jaco_json::fields::{non_empty, string_map, without_null};
 
 /// An image with the beginning of its digest, if that is resolved.
 pub(crate) fn image_with_digest(image: &str, digest: &str) -> String {
@@ -25,9 +11,4 @@ pub(crate) fn image_with_digest(image: &str, digest: &str) -> String {
         }
         None => image.to_owned(),
     }
-}
-
-/// An empty text stands for an absent one in messages.
-pub(crate) fn non_empty(text: &str) -> Option<&str> {
-    Some(text).filter(|text| !text.is_empty())
 }

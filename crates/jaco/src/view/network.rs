@@ -1,5 +1,6 @@
 //! Networks of the cluster, and the addresses in them.
 
+pub(crate) use jaco_json::network::json;
 use jaco_proto::v1::{NetworkAddress, NetworkInfo, NetworkPoolInfo};
 use serde_json::{Value, json};
 
@@ -8,24 +9,6 @@ use crate::format::quantity::natural_order;
 use crate::format::table::Table;
 use crate::format::time;
 use crate::output::{Detail, Frame, Show};
-
-/// A network as JSON.
-pub(crate) fn json(network: &NetworkInfo) -> Value {
-    json!({
-        "id": network.id,
-        "name": network.name,
-        "subnet": network.subnet,
-        "gateway": network.gateway,
-        "router": network.router,
-        "bridge": network.bridge,
-        "internal": network.internal,
-        "used": network.used,
-        "quarantined": network.quarantined,
-        "free": network.free,
-        "nodes": network.nodes,
-        "deployments": network.deployments,
-    })
-}
 
 /// The pool as JSON.
 pub(crate) fn pool_json(pool: &NetworkPoolInfo) -> Value {

@@ -1,42 +1,13 @@
 //! Nodes of the cluster.
 
+pub(crate) use jaco_json::node::json;
 use jaco_proto::v1::NodeInfo;
 use jaco_types::unit::Bytes;
-use serde_json::{Value, json};
 
-use super::json::{non_empty, string_map, without_null};
 use crate::format::quantity::natural_order;
 use crate::format::table::Table;
 use crate::format::time;
 use crate::output::{Detail, Frame};
-
-/// A node as JSON.
-pub(crate) fn json(node: &NodeInfo) -> Value {
-    without_null(json!({
-        "id": node.id,
-        "hostname": node.hostname,
-        "address": node.address,
-        "status": node.status,
-        "status_reason": non_empty(&node.status_reason),
-        "availability": node.availability,
-        "availability_reason": non_empty(&node.availability_reason),
-        "suffrage": node.suffrage,
-        "net": non_empty(&node.net),
-        "net_reason": non_empty(&node.net_reason),
-        "edge": non_empty(&node.edge),
-        "edge_reason": non_empty(&node.edge_reason),
-        "version": node.version,
-        "engine": node.engine,
-        "os": node.os,
-        "arch": node.arch,
-        "cpu_millis": node.cpu_millis,
-        "memory_bytes": node.memory_bytes,
-        "labels": string_map(&node.labels),
-        "replicas": node.replicas,
-        "stopping": node.stopping,
-        "joined_at": time::rfc3339(node.joined_at_ms),
-    }))
-}
 
 /// Nodes as a table, in natural order of their names.
 pub(crate) fn table(nodes: &[NodeInfo], frame: &Frame) -> String {

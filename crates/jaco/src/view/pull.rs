@@ -1,21 +1,9 @@
 //! Image pulls: progress, attempts and the next attempt.
 
 use jaco_proto::v1::PullInfo;
-use serde_json::{Value, json};
 
-use super::json::without_null;
 use crate::format::quantity::size;
 use crate::format::time;
-
-/// A pull as JSON.
-pub(crate) fn json(pull: &PullInfo) -> Value {
-    without_null(json!({
-        "done_bytes": pull.done_bytes,
-        "total_bytes": pull.total_bytes,
-        "attempts": pull.attempts,
-        "next_attempt_at": time::rfc3339(pull.next_attempt_at_ms),
-    }))
-}
 
 /// `12.0 MiB of 80.0 MiB`, `attempt 3, 1.0 MiB of 80.0 MiB`, `3 attempts, the next in 8s`; empty before there is
 /// anything to tell.

@@ -1,33 +1,11 @@
 //! Routes, with what answers them.
 
+pub(crate) use jaco_json::route::json;
 use jaco_proto::v1::RouteInfo;
-use serde_json::{Value, json};
 
-use super::json::{non_empty, without_null};
 use crate::format::table::Table;
 use crate::format::time;
 use crate::output::Frame;
-
-/// A route as JSON.
-pub(crate) fn json(route: &RouteInfo) -> Value {
-    let forwards = route.redirect.is_empty();
-    without_null(json!({
-        "domain": route.domain,
-        "path": route.path,
-        "deployment": route.deployment,
-        "service": non_empty(&route.service),
-        "port": forwards.then_some(route.port),
-        "redirect": non_empty(&route.redirect),
-        "tls": route.tls,
-        "expires_at": time::rfc3339(route.expires_at_ms),
-        "endpoints": forwards.then_some(route.endpoints),
-        "wanted": forwards.then_some(route.wanted),
-        "edges": route.edges,
-        "nodes": route.nodes,
-        "warning": non_empty(&route.warning),
-        "since": time::rfc3339(route.since_ms),
-    }))
-}
 
 /// Routes as a table.
 pub(crate) fn table(routes: &[RouteInfo], frame: &Frame) -> String {

@@ -3,14 +3,8 @@
 use std::time::Duration;
 
 use jaco_proto::v1::Staleness;
-use serde_json::{Value, json};
 
 use crate::format::time;
-
-/// The age as JSON.
-pub(crate) fn json(staleness: &Staleness) -> Value {
-    json!({ "age_ms": staleness.age_ms, "reason": staleness.reason })
-}
 
 /// The age and its reason as a line.
 pub(crate) fn line(staleness: &Staleness) -> String {

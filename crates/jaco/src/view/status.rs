@@ -1,46 +1,15 @@
 //! Deployments, replicas and nodes.
 
-use jaco_proto::v1::{ReplicaInfo, StatusResponse};
-use serde::Serialize;
+use jaco_json::status::Json;
+use jaco_proto::v1::StatusResponse;
 use serde_json::Value;
 
-use super::json::non_empty;
 use super::{deployment, node, replica, staleness};
 use crate::output::{Frame, JsonLayout, Show};
 
 /// The result of `jaco status`.
 #[derive(Debug)]
 pub(crate) struct Status<'a>(pub(crate) &'a StatusResponse);
-
-/// What JSON shows of a status. The replicas are converted one by one, when each is written.
-#[derive(Debug, Serialize)]
-struct Json<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    answered_by: Option<&'a str>,
-    deployments: Vec<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    leader: Option<&'a str>,
-    nodes: Vec<Value>,
-    raft_index: u64,
-    #[serde(serialize_with = "replica::one_by_one")]
-    replicas: &'a [ReplicaInfo],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stale: Option<Value>,
-}
-
-impl<'a> Json<'a> {
-    fn of(status: &'a StatusResponse) -> Self {
-        Self {
-            answered_by: non_empty(&status.answered_by),
-            deployments: status.deployments.iter().map(deployment::json).collect(),
-            leader: non_empty(&status.leader),
-            nodes: status.nodes.iter().map(node::json).collect(),
-            raft_index: status.raft_index,
-            replicas: &status.replicas,
-            stale: status.staleness.as_ref().map(staleness::json),
-        }
-    }
-}
 
 impl Show for Status<'_> {
     fn json(&self) -> Value {
@@ -72,7 +41,7 @@ impl Show for Status<'_> {
 #[cfg(test)]
 mod tests {
     use jaco_proto::v1::{
-        DeploymentInfo, NodeInfo, PullInfo, ReplicaAddress, RetiringInfo, Staleness,
+        DeploymentInfo, NodeInfo, PullInfo, ReplicaAddress, ReplicaInfo, RetiringInfo, Staleness,
         TerminatingInfo, TerminationInfo,
     };
 

@@ -1,30 +1,13 @@
 //! Tokens, without their secrets.
 
+pub(crate) use jaco_json::token::json;
+use jaco_json::token::kind;
 use jaco_proto::v1::TokenInfo;
-use serde_json::{Value, json};
 
-use super::json::{non_empty, without_null};
 use crate::format::quantity::count;
 use crate::format::table::Table;
 use crate::format::time;
 use crate::output::Frame;
-
-/// A token as JSON.
-pub(crate) fn json(token: &TokenInfo) -> Value {
-    without_null(json!({
-        "id": token.id,
-        "kind": kind(token),
-        "role": token.role,
-        "deployments": (!token.deployments.is_empty()).then_some(&token.deployments),
-        "issued_at": time::rfc3339(token.issued_at_ms),
-        "issued_by": non_empty(&token.issued_by),
-        "expires_at": time::rfc3339(token.expires_at_ms),
-        "revoked_at": time::rfc3339(token.revoked_at_ms),
-        "former_until": time::rfc3339(token.former_until_ms),
-        "last_used_at": time::rfc3339(token.last_used_at_ms),
-        "uses_left": (token.role == "join").then_some(token.uses_left),
-    }))
-}
 
 /// Tokens as a table.
 pub(crate) fn table(tokens: &[TokenInfo], frame: &Frame) -> String {
@@ -48,10 +31,6 @@ pub(crate) fn table(tokens: &[TokenInfo], frame: &Frame) -> String {
 }
 
 /// What its holder shows. Daemons of older versions know tokens only.
-fn kind(token: &TokenInfo) -> &str {
-    if token.kind.is_empty() { "token" } else { &token.kind }
-}
-
 fn state(token: &TokenInfo, now_ms: i64) -> String {
     if token.revoked_at_ms > 0 {
         return "revoked".to_owned();

@@ -1,27 +1,11 @@
 //! Volumes.
 
+pub(crate) use jaco_json::volume::json;
 use jaco_proto::v1::{VolumeInfo, VolumeMountInfo};
-use serde_json::{Value, json};
 
-use super::json::{non_empty, without_null};
 use crate::format::table::Table;
 use crate::format::time;
 use crate::output::Frame;
-
-/// A volume as JSON.
-pub(crate) fn json(volume: &VolumeInfo) -> Value {
-    let mount = |mount: &VolumeMountInfo| {
-        without_null(json!({ "replica": non_empty(&mount.replica), "access": mount.access }))
-    };
-    without_null(json!({
-        "deployment": volume.deployment,
-        "volume": volume.volume,
-        "node": volume.node,
-        "engine_name": volume.engine_name,
-        "created_at": (volume.created_at_ms > 0).then(|| time::rfc3339(volume.created_at_ms)),
-        "mounts": volume.mounts.iter().map(mount).collect::<Value>(),
-    }))
-}
 
 /// Volumes as a table.
 pub(crate) fn table(volumes: &[VolumeInfo], frame: &Frame) -> String {

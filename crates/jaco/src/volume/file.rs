@@ -13,6 +13,10 @@ const MAGIC: &str = "jaco-volume 1";
 /// Bytes of a trailer: two blocks of a tar archive.
 const TRAILER_BYTES: usize = 1024;
 
+/// Bytes of a block of a tar archive, and of the two empty ones that are its end.
+const BLOCK_BYTES: u64 = 512;
+const ARCHIVE_END_BYTES: usize = 1024;
+
 /// Bytes of the names in a trailer at most; longer ones are cut.
 const NAME_BYTES_MAX: usize = 250;
 
@@ -40,6 +44,10 @@ pub(crate) enum FileError {
     Foreign,
     #[error("its contents are not those that were backed up: its SHA-256 is another one")]
     Altered,
+    #[error(
+        "it does not end as a tar archive does: it was cut off, is compressed, or is no archive"
+    )]
+    NoArchive,
 }
 
 /// Writes an archive and its trailer.
@@ -137,6 +145,23 @@ pub(crate) fn verify(mut file: File) -> Result<Verified, FileError> {
     }
     file.seek(SeekFrom::Start(0))?;
     Ok(Verified { file, bytes, facts: trailer.facts })
+}
+
+/// Takes a tar archive of another program. It has no checksum; that it ends as an archive does shows that it was not cut off.
+///
+/// # Errors
+/// Why it cannot be restored.
+pub(crate) fn plain_archive(mut file: File) -> Result<(File, u64), FileError> {
+    let bytes = file.seek(SeekFrom::End(0))?;
+    let end = bytes.checked_sub(ARCHIVE_END_BYTES as u64).ok_or(FileError::NoArchive)?;
+    file.seek(SeekFrom::Start(end))?;
+    let mut last = [0; ARCHIVE_END_BYTES];
+    file.read_exact(&mut last)?;
+    if last != [0; ARCHIVE_END_BYTES] || !bytes.is_multiple_of(BLOCK_BYTES) {
+        return Err(FileError::NoArchive);
+    }
+    file.seek(SeekFrom::Start(0))?;
+    Ok((file, bytes))
 }
 
 /// A trailer, read.

@@ -4,4 +4,4 @@ mod file;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use file::{Facts, FileError, Verified, Writer, verify};
+pub(crate) use file::{Facts, FileError, Writer, plain_archive, verify};

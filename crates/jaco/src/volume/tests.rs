@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 
-use super::{Facts, FileError, Writer, verify};
+use super::{Facts, FileError, Writer, plain_archive, verify};
 
 fn facts() -> Facts {
     Facts {
@@ -65,4 +65,25 @@ fn names_are_one_line_each() {
     let verified = verify(written(&[&[0; 1024]], &odd)).unwrap();
     assert!(verified.facts.volume.starts_with("asha256 é") && verified.facts.volume.len() <= 250);
     assert_eq!(verified.facts.node, "n1");
+}
+
+/// R-OPS-1: an archive of another program is taken as a whole; one that was cut off, is compressed, or is no archive is not.
+#[test]
+fn an_archive_of_another_program_has_to_end_as_one() {
+    let file = |bytes: &[u8]| {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(bytes).unwrap();
+        file
+    };
+    let archive = [vec![7; 1024], vec![0; 1024]].concat();
+    let (mut whole, bytes) = plain_archive(file(&archive)).unwrap();
+    let mut read = Vec::new();
+    whole.read_to_end(&mut read).unwrap();
+    assert_eq!((bytes, read), (2048, archive.clone()));
+    for refused in
+        [&archive[..1536], &archive[..100], &[][..], &[archive.clone(), vec![1]].concat()]
+    {
+        let error = plain_archive(file(refused)).unwrap_err();
+        assert!(matches!(error, FileError::NoArchive), "{error}");
+    }
 }

@@ -12,7 +12,7 @@ use crate::fixture::{Run, Session};
 
 /// A cluster that sends this backup, and refuses deployments on unknown hosts.
 #[derive(Clone)]
-struct Cluster(Feed<v1::BackupPart>);
+pub(crate) struct Cluster(pub(crate) Feed<v1::BackupPart>);
 
 impl Script for Cluster {
     fn backup(&self, _: v1::BackupRequest, _: Option<&str>) -> Answer<Feed<v1::BackupPart>> {
@@ -50,6 +50,21 @@ impl Script for Cluster {
         _: Option<&str>,
     ) -> Answer<v1::ListContentsResponse> {
         Ok(v1::ListContentsResponse::default())
+    }
+
+    fn list_networks(
+        &self,
+        _: v1::ListNetworksRequest,
+        _: Option<&str>,
+    ) -> Answer<v1::ListNetworksResponse> {
+        let back = v1::NetworkInfo {
+            name: "back".to_owned(),
+            subnet: "10.64.0.0/24".to_owned(),
+            used: 1,
+            ..Default::default()
+        };
+        let pool = Some(v1::NetworkPoolInfo::default());
+        Ok(v1::ListNetworksResponse { pool, networks: vec![back] })
     }
 
     fn get_disabled(
@@ -119,7 +134,7 @@ fn parts() -> Vec<v1::BackupPart> {
     kinds.into_iter().map(|kind| v1::BackupPart { kind: Some(kind) }).collect()
 }
 
-fn piped(session: &Session, line: &str, input: &[u8]) -> Run {
+pub(crate) fn piped(session: &Session, line: &str, input: &[u8]) -> Run {
     let mut command = session.command(line);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
@@ -127,7 +142,7 @@ fn piped(session: &Session, line: &str, input: &[u8]) -> Run {
     session.result(child.wait_with_output().unwrap())
 }
 
-fn files(session: &Session) -> Vec<String> {
+pub(crate) fn files(session: &Session) -> Vec<String> {
     let entries = std::fs::read_dir(session.folder.path()).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let mut names: Vec<String> = names.filter(|name| name != "s").collect();

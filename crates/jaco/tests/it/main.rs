@@ -4,7 +4,9 @@
 
 mod apply;
 mod backup;
+mod backup_folder;
 mod compose;
+mod compose_import;
 mod contents;
 mod drain;
 mod edit;
@@ -20,6 +22,7 @@ mod progress;
 mod queries;
 mod rebalance;
 mod registry;
+mod restore_check;
 mod routes;
 mod traffic;
 mod upload;

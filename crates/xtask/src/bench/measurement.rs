@@ -210,6 +210,16 @@ pub(super) const MEASUREMENTS: &[Measurement] = &[
             ("large, delete", Promise::Value(Less, 2.0)),
         ],
     },
+    Measurement {
+        name: "images",
+        how: clusters("images", 3, 0, Needs::Docker),
+        promises: &[("image of 200 MB to three nodes", Promise::Ratio(Less, 1.3))],
+    },
+    Measurement {
+        name: "volumes",
+        how: clusters("volumes", 3, 0, Needs::Rsync),
+        promises: &[("volume of 1 GB moved", Promise::Ratio(Less, 1.2))],
+    },
     Measurement { name: "hostile", how: How::Attacks { seconds: 60 }, promises: &[] },
 ];
 

@@ -91,6 +91,11 @@ const NOTES: &str = "\
 - **large**: one daemon that leads, and 99 nodes that are played: each has a certificate and a connection of its own, sends heartbeats, facts
   and observations, and takes no part in consensus. Ten deployments of 10,000 replicas. The time of the whole `jaco` program, over the
   unix socket.
+- **images**: an image of five layers of 40 MB, of bytes that nobody has seen before, of the machine's engine: `jaco image push --copies 3`, until
+  each of three daemons on the same disk has a durable copy and the image its name; beside `docker save | docker load` to one other engine of
+  the machine (storage driver vfs).
+- **volumes**: 98 files of 10 MB and 5,000 of 4 kB in a volume of a disabled replica, from one daemon's volume to another's on the same engine: the whole
+  `jaco volume move`, each time to the next node, beside `rsync --archive` from the same folder into an empty one.
 - **Idle**: three daemons with ten running replicas, three times 10 s; of the daemons the worst counts. The same while the
   metrics of all three are read every 5 s.
 - **jaco status**: 1,000 replicas, 100 questions a round over the unix socket: the whole program with

@@ -27,6 +27,8 @@ pub(super) enum Needs {
     Proxies,
     /// Engines with routers, and what sends packets through them.
     Networks,
+    /// An engine, and what else copies folders.
+    Rsync,
 }
 
 /// The program, built at most once, and what it needs.
@@ -93,6 +95,12 @@ impl<'a> Program<'a> {
             Needs::Proxies => install_proxies()?,
             Needs::Namespaces => install_filter()?,
             Needs::Docker => self.prepare_engine()?,
+            Needs::Rsync => {
+                if engine::find("rsync").is_none() {
+                    engine::install(&["rsync"]).context("rsync, to compare with")?;
+                }
+                self.prepare_engine()?;
+            }
             Needs::Networks => {
                 test::ensure_packet_tools()?;
                 self.prepare_engine()?;

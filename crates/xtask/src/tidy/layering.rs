@@ -22,7 +22,7 @@ const PURE_FOREIGN: [&str; 11] = [
 ];
 
 /// Every crate and what it may use of ours, top to bottom. Tests of a crate may use more; see [`DEV`].
-const ARROWS: [(&str, &[&str]); 29] = [
+const ARROWS: [(&str, &[&str]); 30] = [
     // in the place of a foreign crate
     ("base2histogram", &[]),
     // calls of C
@@ -35,6 +35,7 @@ const ARROWS: [(&str, &[&str]); 29] = [
     ("jaco-dataplane", &["jaco-types", "jaco-state"]),
     // wire, seen by the edges only
     ("jaco-proto", &["jaco-types", "jaco-state"]),
+    ("jaco-json", &["jaco-proto"]),
     // seam
     ("jaco-store", &["jaco-types", "jaco-state"]),
     // loops
@@ -60,15 +61,17 @@ const ARROWS: [(&str, &[&str]); 29] = [
             "jaco-state",
             "jaco-scheduler",
             "jaco-proto",
+            "jaco-json",
             "jaco-store",
             "jaco-controller",
             "jaco-agent",
             "jaco-pki",
             "jaco-raft",
+            "jaco-heap",
         ],
     ),
     // programs
-    ("jaco", &["jaco-types", "jaco-compose", "jaco-proto", "jaco-client", "jaco-pki"]),
+    ("jaco", &["jaco-types", "jaco-compose", "jaco-proto", "jaco-json", "jaco-client", "jaco-pki"]),
     (
         "jacod",
         &[

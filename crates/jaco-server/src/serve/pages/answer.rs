@@ -22,7 +22,7 @@ pub(super) fn document(content_type: &'static str, content: Bytes) -> Response<B
 }
 
 /// A refusal, in the words of every other client.
-pub(in crate::serve) fn refusal(rejection: &Rejection) -> Response<Body> {
+pub(super) fn refusal(rejection: &Rejection) -> Response<Body> {
     let status = status(rejection.code);
     let mut response =
         said(status, format!("{}: {}\n", rejection.code.as_str(), rejection.message));
@@ -41,8 +41,8 @@ pub(super) fn only_get() -> Response<Body> {
 }
 
 pub(in crate::serve) fn not_found() -> Response<Body> {
-    let message =
-        "there is nothing here: /metrics has the metrics of this node; gRPC needs HTTP/2\n";
+    let message = "there is nothing here: /metrics has the metrics of this node, /api/v1 the state of the cluster as JSON; gRPC needs \
+         HTTP/2\n";
     said(StatusCode::NOT_FOUND, message.to_owned())
 }
 

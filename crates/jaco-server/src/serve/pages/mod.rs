@@ -1,4 +1,4 @@
-//! What a node serves beside gRPC: documents that browsers and scrapers fetch with plain HTTP.
+//! What a node serves beside gRPC: what browsers, scrapers and scripts fetch with plain HTTP.
 //!
 //! They stand behind the same identification and the same table of roles as the rpcs. Must never change anything.
 
@@ -15,73 +15,89 @@ use tonic::body::Body;
 use tonic::codegen::http::{Method, Request, Response};
 use tower::{Layer, Service};
 
-use crate::member::Member;
+use crate::endpoints;
+use crate::gateway::{self, Gateway};
 use crate::openmetrics;
 use crate::service::Context;
 
-pub(super) use answer::{not_found, refusal};
+pub(super) use answer::not_found;
 
-/// A document.
+/// What is asked for without gRPC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Page {
     /// The metrics of this node, in the text format of OpenMetrics.
     Metrics,
+    /// The state of the cluster as JSON: everything below `/api`.
+    Json,
 }
 
 impl Page {
-    const ALL: [Self; 1] = [Self::Metrics];
-
-    /// Where it is.
-    pub(crate) const fn path(self) -> &'static str {
-        match self {
-            Self::Metrics => "/metrics",
+    /// What is at a path.
+    pub(crate) fn at(path: &str) -> Option<Self> {
+        match path {
+            "/metrics" => Some(Self::Metrics),
+            path if endpoints::is_below(path) => Some(Self::Json),
+            _ => None,
         }
     }
 
-    /// The document at a path.
-    pub(crate) fn at(path: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|page| page.path() == path)
+    /// Whether its own row in the table of roles says who may read it. The gateway asks for that of each rpc that it calls.
+    pub(super) const fn has_role(self) -> bool {
+        match self {
+            Self::Metrics => true,
+            Self::Json => false,
+        }
     }
 
-    /// The document as it is now. Who asks was identified before.
-    async fn show(self, member: &Member) -> Result<Response<Body>, Rejection> {
+    /// A refusal in the form of its answers.
+    pub(super) fn refusal(self, rejection: &Rejection) -> Response<Body> {
         match self {
-            Self::Metrics => {
-                Ok(answer::document(openmetrics::CONTENT_TYPE, openmetrics::document(member).await))
-            }
+            Self::Metrics => answer::refusal(rejection),
+            Self::Json => gateway::refusal(rejection),
         }
     }
 }
 
-/// Answers a request for a document.
-pub(super) async fn show(context: &Context, page: Page, request: Request<Body>) -> Response<Body> {
+/// Answers a request for the metrics. Who asks was identified before.
+pub(super) async fn show_metrics(context: &Context, request: Request<Body>) -> Response<Body> {
     if request.method() != Method::GET {
         unwanted::discard(request.into_body()).await;
         return answer::only_get();
     }
-    let shown = match context.member() {
-        Ok(member) => page.show(&member).await,
-        Err(rejection) => Err(rejection),
-    };
-    shown.unwrap_or_else(|rejection| refusal(&rejection))
+    match context.member() {
+        Ok(member) => {
+            answer::document(openmetrics::CONTENT_TYPE, openmetrics::document(&member).await)
+        }
+        Err(rejection) => answer::refusal(&rejection),
+    }
+}
+
+async fn show_json(gateway: &Gateway, request: Request<Body>) -> Response<Body> {
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        unwanted::discard(request.into_body()).await;
+        return gateway::only_reads();
+    }
+    let (head, _) = request.into_parts();
+    gateway.answer(head).await
 }
 
 /// Puts [`Pages`] in front of the services.
 #[derive(Debug, Clone)]
 pub(super) struct PagesLayer {
     context: Context,
+    gateway: Gateway,
 }
 
 /// Answers requests for documents, and leaves the others to the services.
 #[derive(Debug, Clone)]
 pub(super) struct Pages<S> {
     services: S,
-    context: Context,
+    layer: PagesLayer,
 }
 
 impl PagesLayer {
-    pub(super) fn new(context: Context) -> Self {
-        Self { context }
+    pub(super) fn new(context: Context, gateway: Gateway) -> Self {
+        Self { context, gateway }
     }
 }
 
@@ -89,7 +105,7 @@ impl<S> Layer<S> for PagesLayer {
     type Service = Pages<S>;
 
     fn layer(&self, services: S) -> Pages<S> {
-        Pages { services, context: self.context.clone() }
+        Pages { services, layer: self.clone() }
     }
 }
 
@@ -109,8 +125,14 @@ where
         let Some(page) = Page::at(request.uri().path()) else {
             return Either::Left(self.services.call(request));
         };
-        let context = self.context.clone();
-        Either::Right(async move { Ok(show(&context, page, request).await) }.boxed())
+        let PagesLayer { context, gateway } = self.layer.clone();
+        let show = async move {
+            Ok(match page {
+                Page::Metrics => show_metrics(&context, request).await,
+                Page::Json => show_json(&gateway, request).await,
+            })
+        };
+        Either::Right(show.boxed())
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod config;
 mod group;
+pub(crate) mod import;
 pub(crate) mod schema;
 mod support;
 pub(crate) mod validate;

@@ -7,8 +7,8 @@ use jaco_pki::ca::certificate_pem;
 use serde_json::{Value, json};
 
 use crate::connect::{
-    Cluster, ContextFolder, Contexts, client_certificate, is_context_name, parse_token,
-    secret_file, trust,
+    Cluster, ContextFolder, Contexts, client_certificate, is_context_name, load_contexts,
+    parse_token, save_contexts, secret_file, trust,
 };
 use crate::error::CliError;
 use crate::format::table::Table;
@@ -117,7 +117,7 @@ struct Set {
 }
 
 pub(crate) fn run(session: &mut Session, args: Args) -> CommandResult {
-    let mut contexts = Contexts::load_default()?;
+    let mut contexts = load_contexts()?;
     match args.action {
         Action::Ls => session.done(&Listing(&contexts)),
         Action::Get { name } => {
@@ -130,14 +130,14 @@ pub(crate) fn run(session: &mut Session, args: Args) -> CommandResult {
         Action::Use { name } => {
             find(&contexts, &name)?;
             contexts.current = Some(name.clone());
-            contexts.save_default()?;
+            save_contexts(&contexts)?;
             done(session, &name, "current")
         }
         Action::Set(set) => {
             let (name, cluster) = cluster(set)?;
             contexts.contexts.insert(name.clone(), cluster);
             contexts.current.get_or_insert_with(|| name.clone());
-            contexts.save_default()?;
+            save_contexts(&contexts)?;
             done(session, &name, "added")
         }
         Action::Rm { name } => {
@@ -147,7 +147,7 @@ pub(crate) fn run(session: &mut Session, args: Args) -> CommandResult {
                 folder(&name)?.remove().map_err(not_kept)?;
             }
             contexts.current = contexts.current.filter(|current| *current != name);
-            contexts.save_default()?;
+            save_contexts(&contexts)?;
             done(session, &name, "removed")
         }
     }

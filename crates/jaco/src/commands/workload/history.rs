@@ -2,14 +2,14 @@
 
 use jaco_client::fresh_request_id;
 use jaco_proto::v1::{HistoryRequest, HistoryResponse, PinRevisionRequest, RevisionInfo};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::error::CliError;
 use crate::format::table::Table;
 use crate::format::time;
 use crate::output::{Detail, Frame, Show};
 use crate::session::{CommandResult, Session};
-use crate::view::json::{image_with_digest, non_empty, string_map, without_null};
+use crate::view::json::image_with_digest;
 
 /// The width of the images in a short table, in characters.
 const IMAGES_WIDTH: usize = 60;
@@ -55,25 +55,7 @@ struct History<'a>(&'a HistoryResponse);
 
 impl Show for History<'_> {
     fn json(&self) -> Value {
-        let current = self.0.revision;
-        let revision = |info: &RevisionInfo| {
-            without_null(json!({
-                "revision": info.revision,
-                "current": info.revision == current,
-                "applied_at": time::rfc3339(info.applied_at_ms),
-                "applied_by": info.applied_by,
-                "restores": (info.restores > 0).then_some(info.restores),
-                "pinned": info.pinned,
-                "failure": non_empty(&info.failure),
-                "replicas": info.replicas,
-                "images": string_map(&info.images),
-                "digests": (!info.digests.is_empty()).then(|| string_map(&info.digests)),
-            }))
-        };
-        json!({
-            "deployment": self.0.deployment,
-            "revisions": self.0.revisions.iter().map(revision).collect::<Value>(),
-        })
+        jaco_json::deployment::history_json(self.0)
     }
 
     fn text(&self, frame: &Frame) -> String {

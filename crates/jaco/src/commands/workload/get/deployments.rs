@@ -1,14 +1,14 @@
 //! Deployments with their allocations, and the stored spec of one.
 
 use jaco_compose::canonical::escape_dollars;
+use jaco_json::deployment::{stored_json, with_allocations};
 use jaco_proto::v1::{AllocationInfo, DeploymentInfo, GetDeploymentResponse};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::error::CliError;
 use crate::format::time;
 use crate::format::yaml::to_yaml;
 use crate::output::{Detail, Frame, Show};
-use crate::view::json::without_null;
 use crate::view::{allocation, deployment};
 
 /// Deployments, with the version of each of their allocations (R-SEL-5).
@@ -19,13 +19,8 @@ pub(super) struct Deployments<'a> {
 
 impl Show for Deployments<'_> {
     fn json(&self) -> Value {
-        let with_allocations = |known: &DeploymentInfo| {
-            let own = self.allocations.iter().filter(|one| one.deployment == known.name);
-            let mut json = deployment::json(known);
-            json["allocations"] = own.map(allocation::json).collect();
-            json
-        };
-        self.deployments.iter().map(with_allocations).collect()
+        let json = |known| with_allocations(known, self.allocations);
+        self.deployments.iter().map(json).collect()
     }
 
     fn text(&self, frame: &Frame) -> String {
@@ -54,17 +49,7 @@ impl<'a> StoredSpec<'a> {
 
 impl Show for StoredSpec<'_> {
     fn json(&self) -> Value {
-        let stored = self.stored;
-        without_null(json!({
-            "name": stored.name,
-            "revision": stored.revision,
-            "revisions": stored.revisions,
-            "applied_at": time::rfc3339(stored.applied_at_ms),
-            "applied_by": stored.applied_by,
-            "compose": self.compose,
-            "overlay_yaml": stored.overlay_yaml,
-            "environment_toml": stored.environment_toml,
-        }))
+        stored_json(self.stored, &self.compose)
     }
 
     /// The files, in a form that can be applied again.

@@ -1,17 +1,15 @@
 //! `jaco restore`
 
-use std::fs::File;
-use std::io::{self, Seek};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use jaco_types::ErrorCode;
 
-use crate::backup::{Backup, Damage};
+use super::check;
+use super::open::{damage_error, extent, open};
 use crate::error::CliError;
 use crate::format::quantity::count;
 use crate::format::time;
-use crate::manifest::disk::STDIN;
-use crate::restore::{Differing, Extent, Outcome, PolicyWanted, Restored, restore};
+use crate::restore::{Differing, Outcome, PolicyWanted, Restored, restore};
 use crate::session::wait::interrupted;
 use crate::session::{CommandResult, Session};
 use crate::upload::UploadMode;
@@ -24,6 +22,10 @@ use crate::upload::UploadMode;
 /// --replace is given. The whole file is verified before anything is sent. The command does not wait for
 /// replicas: `jaco status -w` shows them.
 ///
+/// --check is a drill, of one backup or many: it verifies checksum and structure, decodes every object as a restore
+/// does, and shows what would come back, as of when, what the cluster would change or refuse, and what is in no backup.
+/// It changes nothing. The exit code is 0 only if all of it could be restored. Secrets are shown by name.
+///
 /// The policy and its grants are shown and stay as they are in this cluster, unless --policy is given: they say which
 /// containers may reach what of the nodes.
 ///
@@ -35,11 +37,19 @@ use crate::upload::UploadMode;
   jaco restore sun.jacobak
   jaco restore sun.jacobak --policy                  with what its deployments may reach of the nodes
   jaco restore sun.jacobak --only shop --replace     one deployment
-  age -d sun.jacobak.age | jaco restore -")]
+  age -d sun.jacobak.age | jaco restore -
+  jaco restore --check /backups/*.jacobak            would each of them come back, here?
+  jaco restore --check --offline sun.jacobak         is the file whole? Asks no cluster")]
 pub(crate) struct Args {
-    /// The backup file; `-` for stdin
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    /// The backup file; `-` for stdin; with --check also several
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// Verify backups and show what would come back; change nothing
+    #[arg(long)]
+    check: bool,
+    /// Check the files alone, without a cluster
+    #[arg(long, requires = "check")]
+    offline: bool,
     /// Only this deployment, with the configs and secrets that it refers to; can be repeated
     #[arg(long, value_name = "DEPLOYMENT")]
     only: Vec<String>,
@@ -56,15 +66,22 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
-    let path = args.file.display().to_string();
-    let damaged = |damage| damage_error(&path, damage);
-    let backup = Backup::open(source(&args.file).map_err(|error| damaged(error.into()))?);
-    let backup = backup.map_err(damaged)?;
-    let extent = extent(&backup, args.only)?;
-    let taken = time::rfc3339(backup.header.taken_at_ms).unwrap_or_default();
-    session.ui.note(&format!("backup of {}, taken at {taken}", backup.header.cluster_name));
     let differing = if args.replace { Differing::Replace } else { Differing::Keep };
     let policy = if args.policy { PolicyWanted::Yes } else { PolicyWanted::No };
+    if args.check {
+        let against = if args.offline { check::Against::Nothing } else { check::Against::Cluster };
+        let drill = check::Drill { only: args.only, differing, policy, against };
+        return check::run(session, &args.files, drill).await;
+    }
+    let [file] = &args.files[..] else {
+        let help = "give one file, or --check to verify several";
+        return Err(CliError::usage("one backup is restored at a time", help));
+    };
+    let path = file.display().to_string();
+    let backup = open(file).map_err(|damage| damage_error(&path, damage))?;
+    let extent = extent(&backup, &args.only)?;
+    let taken = time::rfc3339(backup.header.taken_at_ms).unwrap_or_default();
+    session.ui.note(&format!("backup of {}, taken at {taken}", backup.header.cluster_name));
     let mode = if args.dry_run { UploadMode::DryRun } else { UploadMode::Store };
     let client = session.client()?;
     let restored = tokio::select! {
@@ -92,55 +109,6 @@ pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
 /// What an interrupted restore leaves behind.
 fn interrupted_message(path: &str) -> String {
     format!("\nRestored objects stay. `jaco restore {path}` continues.")
-}
-
-fn damage_error(path: &str, damage: Damage) -> CliError {
-    match damage {
-        Damage::Io(error) => CliError::local(format!("cannot read {path}"), error),
-        Damage::Foreign
-        | Damage::Newer(_)
-        | Damage::NewerPart
-        | Damage::Truncated(_)
-        | Damage::Altered
-        | Damage::Contradiction(_) => CliError::Refused {
-            code: ErrorCode::BackupInvalid,
-            message: format!("{path} cannot be restored: {damage}"),
-            help: None,
-        },
-    }
-}
-
-/// Opens the file. Stdin is copied to a temporary file, because a backup is read twice.
-pub(super) fn source(path: &Path) -> io::Result<File> {
-    if path != Path::new(STDIN) {
-        let file = File::open(path)?;
-        if !file.metadata()?.is_file() {
-            return Err(io::Error::other("it is not a regular file; use `-` for a pipe"));
-        }
-        return Ok(file);
-    }
-    let mut file = tempfile::tempfile()?;
-    io::copy(&mut io::stdin().lock(), &mut file)?;
-    file.rewind()?;
-    Ok(file)
-}
-
-/// The part of the backup to restore.
-fn extent(backup: &Backup, only: Vec<String>) -> Result<Extent, CliError> {
-    if only.is_empty() {
-        return Ok(Extent::All);
-    }
-    let absent: Vec<&str> = only
-        .iter()
-        .map(String::as_str)
-        .filter(|name| backup.deployments().all(|known| known != *name))
-        .collect();
-    if absent.is_empty() {
-        return Ok(Extent::Only(only.into_iter().collect()));
-    }
-    let known: Vec<&str> = backup.deployments().collect();
-    let message = format!("the backup has no deployment {}", absent.join(" and no "));
-    Err(CliError::usage(message, format!("its deployments are {}", known.join(", "))))
 }
 
 /// The exit code; refused objects are an error.

@@ -1,0 +1,83 @@
+//! Names of backups in a folder: `CLUSTER-YYYYMMDDTHHMMSSZ-INDEX.jacobak`. Pure.
+
+use jaco_proto::v1::BackupHeader;
+use time::OffsetDateTime;
+
+/// The end of each name.
+const SUFFIX: &str = ".jacobak";
+
+/// The most characters of the name of a cluster; the name of a file has 255 bytes at most.
+const CLUSTER_CHARS_MAX: usize = 64;
+
+/// The name of a backup with this header; `None` if it was taken at no time that has a date.
+pub(super) fn file_name(header: &BackupHeader) -> Option<String> {
+    let at = OffsetDateTime::from_unix_timestamp(header.taken_at_ms.div_euclid(1000)).ok()?;
+    let (year, month, day) = (at.year(), u8::from(at.month()), at.day());
+    let (hour, minute, second) = (at.hour(), at.minute(), at.second());
+    let time = format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z");
+    Some(format!("{}-{time}-{}{SUFFIX}", cluster(&header.cluster_name), header.raft_index))
+}
+
+/// Whether a file of this name may be a backup of a cluster of this name. Its header says which cluster it is of.
+pub(super) fn is_of(cluster_name: &str, name: &str) -> bool {
+    let rest = name.strip_prefix(&cluster(cluster_name)).and_then(|rest| rest.strip_prefix('-'));
+    let Some(rest) = rest.and_then(|rest| rest.strip_suffix(SUFFIX)) else { return false };
+    let Some((time, index)) = rest.split_once('-') else { return false };
+    let form: String = time.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+    form == "00000000T000000Z" && !index.is_empty() && index.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// The name of a cluster as a part of the name of a file, which leads to no other folder and is not hidden.
+fn cluster(name: &str) -> String {
+    let allowed = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
+    let name: String = name.chars().take(CLUSTER_CHARS_MAX).map(allowed).collect();
+    match name.strip_prefix('.') {
+        Some(rest) => format!("_{rest}"),
+        None if name.is_empty() => "cluster".to_owned(),
+        None => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name_of(cluster_name: &str, taken_at_ms: i64) -> Option<String> {
+        file_name(&BackupHeader {
+            cluster_name: cluster_name.to_owned(),
+            taken_at_ms,
+            raft_index: 42,
+            ..BackupHeader::default()
+        })
+    }
+
+    /// R-CLI-6: the name says which cluster, when in UTC, and as of which index, and sorts by time.
+    #[test]
+    fn a_name_says_cluster_time_and_index() {
+        let name = name_of("sun", 1_700_000_000_999).unwrap();
+        assert_eq!(name, "sun-20231114T221320Z-42.jacobak");
+        assert!(is_of("sun", &name) && !is_of("moon", &name));
+        assert_eq!(name_of("sun", i64::MAX), None);
+        let odd = name_of("../a b/ü", 0).unwrap();
+        assert_eq!(odd, "_._a_b__-19700101T000000Z-42.jacobak");
+        assert!(is_of("../a b/ü", &odd));
+        assert_eq!(name_of("", 0).unwrap(), "cluster-19700101T000000Z-42.jacobak");
+    }
+
+    /// R-CLI-6: files of other names are of no concern, those of a cluster whose name begins in the same way included.
+    #[test]
+    fn other_names_are_not_matched() {
+        for other in [
+            "sun.jacobak",
+            "sun-2-20231114T221320Z-42.jacobak",
+            "sun-20231114T221320Z-42.jacobak.age",
+            "sun-20231114T221320Z-.jacobak",
+            "sun-20231114T221320Z-4x.jacobak",
+            "sun-20231114-42.jacobak",
+            ".sun-20231114T221320Z-42.jacobak",
+            "notes.txt",
+        ] {
+            assert!(!is_of("sun", other), "{other}");
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! `jaco backup`
+
+mod command;
+mod receive;
+mod to_folder;
+mod written;
+
+pub(crate) use command::{Args, run};
