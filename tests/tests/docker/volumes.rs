@@ -44,20 +44,31 @@ fn refused(cluster: &Cluster, args: &[&str], code: &str) {
 
 /// Where the engine has the volume that a deployment calls so.
 fn folder(cluster: &Cluster, name: &str) -> PathBuf {
-    let id = volume(cluster, name).expect("it is there");
-    docker(&["volume", "inspect", "--format", "{{.Mountpoint}}", &id]).trim().into()
+    found(cluster, name).expect("it is there").1
 }
 
 /// The engine's name of the volume that ends so.
 fn volume(cluster: &Cluster, name: &str) -> Option<String> {
-    let own = format!("label=jaco.cluster_id={}", cluster.id);
-    let all = docker(&["volume", "ls", "--quiet", "--filter", &own]);
-    all.lines().find(|id| id.ends_with(name)).map(str::to_owned)
+    found(cluster, name).map(|(id, _)| id)
 }
 
-/// Containers through which volumes are read and written.
-fn accesses() -> String {
-    docker(&["ps", "--all", "--quiet", "--filter", "label=jaco.volume_access"])
+/// The volume that ends so, and where the engine has it, as of one moment: a write may replace it in the next.
+fn found(cluster: &Cluster, name: &str) -> Option<(String, PathBuf)> {
+    let own = format!("label=jaco.cluster_id={}", cluster.id);
+    let format = "{{.Name}} {{.Mountpoint}}";
+    let all = docker(&["volume", "ls", "--filter", &own, "--format", format]);
+    let mut all = all.lines().filter_map(|line| line.split_once(' '));
+    all.find(|(id, _)| id.ends_with(name)).map(|(id, folder)| (id.to_owned(), folder.into()))
+}
+
+/// Containers through which volumes of the cluster are read and written.
+fn accesses(cluster: &Cluster) -> Vec<String> {
+    let format = "{{.ID}} {{.Label \"jaco.volume_access\"}}";
+    let filter = "label=jaco.volume_access";
+    let all = docker(&["ps", "--all", "--filter", filter, "--format", format]);
+    let own = format!("jaco-{}-", &cluster.id[..8]);
+    let of_cluster = |line: &&str| line.split_once(' ').is_some_and(|(_, of)| of.starts_with(&own));
+    all.lines().filter(of_cluster).map(str::to_owned).collect()
 }
 
 async fn stopped(cluster: &Cluster) {
@@ -124,7 +135,7 @@ async fn a_volume_comes_back_as_it_was() {
     is_as_it_was(&folder(&cluster, "shop_data"));
     refused(&cluster, &["volume", "restore", "shop/none", path], "error[volume_not_found]");
     eventually("the containers of the copies are gone", || async {
-        let left = accesses();
+        let left = accesses(&cluster);
         if left.is_empty() { Ok(()) } else { Err(left) }
     })
     .await;
@@ -233,9 +244,9 @@ fn send(inputs: &VolumeInputs, archive: Vec<u8>) {
 /// Waits until a part of the archive is in the volume.
 async fn written_in_part(cluster: &Cluster) {
     eventually("it has begun to write", || async {
-        let file = volume(cluster, "shop_data").map(|_| folder(cluster, "shop_data").join("file"));
-        let bytes = file.and_then(|file| fs::metadata(file).ok()).map_or(0, |file| file.len());
-        if bytes > 0 { Ok(()) } else { Err(accesses()) }
+        let folder = found(cluster, "shop_data").map(|(_, folder)| folder);
+        let file = folder.and_then(|folder| fs::metadata(folder.join("file")).ok());
+        if file.is_some_and(|file| file.len() > 0) { Ok(()) } else { Err(accesses(cluster)) }
     })
     .await;
 }
@@ -243,8 +254,8 @@ async fn written_in_part(cluster: &Cluster) {
 /// Waits until there is neither a volume nor a container through which it was written.
 async fn nothing_left(cluster: &Cluster) {
     eventually("nothing of it is left", || async {
-        let left = (accesses(), volume(cluster, "shop_data"));
-        if left == (String::new(), None) { Ok(()) } else { Err(left) }
+        let left = (accesses(cluster), volume(cluster, "shop_data"));
+        if left == (Vec::new(), None) { Ok(()) } else { Err(left) }
     })
     .await;
 }
@@ -284,7 +295,7 @@ async fn a_restore_that_breaks_off_leaves_no_volume() {
     assert!(broken.to_string().contains("the volume could not be copied"), "{broken}");
     assert_eq!(volume(&cluster, "shop_data"), None, "a half volume is left");
     eventually("the container of the copy is gone", || async {
-        let left = accesses();
+        let left = accesses(&cluster);
         if left.is_empty() { Ok(()) } else { Err(left) }
     })
     .await;
@@ -305,7 +316,7 @@ async fn a_restore_whose_daemon_is_killed_leaves_no_volume() {
     send(&inputs, half_archive());
     written_in_part(&cluster).await;
     cluster.nodes[0].kill();
-    assert!(!accesses().is_empty(), "the container of the copy outlives the daemon");
+    assert!(!accesses(&cluster).is_empty(), "the container of the copy outlives the daemon");
     cluster.nodes[0].start();
     drop((write, inputs));
     nothing_left(&cluster).await;
