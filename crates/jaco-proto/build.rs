@@ -9,11 +9,13 @@ use std::path::{Path, PathBuf};
 const ROOT: &str = "../../proto";
 
 /// Messages with secrets or user content: `src/redacted.rs` implements their `Debug`.
-const REDACTED: [&str; 8] = [
+const REDACTED: [&str; 10] = [
     ".jaco.v1.BackupRegistry",
     ".jaco.v1.ExecStart",
     ".jaco.v1.StoreRegistryRequest",
     ".jaco.v1.StoreCertificateRequest",
+    ".jaco.v1.StoreContentRequest",
+    ".jaco.v1.ReadContentResponse",
     ".jaco.v1.BackupNamed",
     ".jaco.v1.BackupPiece",
     ".jaco.v1.BackupSecret",

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::v1::{
     BackupDeployment, BackupNamed, BackupPiece, BackupRegistry, BackupSecret, ExecStart,
-    StoreCertificateRequest, StoreRegistryRequest,
+    ReadContentResponse, StoreCertificateRequest, StoreContentRequest, StoreRegistryRequest,
 };
 
 impl fmt::Debug for StoreRegistryRequest {
@@ -20,6 +20,22 @@ impl fmt::Debug for StoreCertificateRequest {
         let mut out = f.debug_struct("StoreCertificateRequest");
         out.field("name", &self.name).field("chain_bytes", &self.chain.len());
         out.field("request_id", &self.request_id).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for StoreContentRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("StoreContentRequest");
+        out.field("kind", &self.kind).field("name", &self.name);
+        out.field("content_bytes", &self.content.len());
+        out.field("request_id", &self.request_id).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for ReadContentResponse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (version, bytes) = (self.version, self.content.len());
+        write!(f, "ReadContentResponse(version {version}, {bytes} bytes)")
     }
 }
 
@@ -92,6 +108,10 @@ mod tests {
         shown.push(format!("{request:?} {request:#?}"));
         let key = StoreCertificateRequest { key: bytes(), ..StoreCertificateRequest::default() };
         shown.push(format!("{key:?} {key:#?}"));
+        let set = StoreContentRequest { content: bytes(), ..StoreContentRequest::default() };
+        shown.push(format!("{set:?} {set:#?}"));
+        let read = ReadContentResponse { content: bytes(), version: 1 };
+        shown.push(format!("{read:?} {read:#?}"));
         let start = ExecStart {
             command: vec!["login".to_owned(), text()],
             environment: vec![text()],

@@ -2,7 +2,7 @@
 //!
 //! Decides nothing about the cluster. From top to bottom: [`cli`] parses and dispatches, `commands`
 //! holds one file per command whose doc comments are the help, `deploy`, `manifest`, `upload`, `import`, `backup`
-//! and `restore` do the work that several commands share, `complete` answers shells, `session` owns the connection, [`view`] turns
+//! and `restore` do the work that several commands share, `editor` runs the editor of the user, `complete` answers shells, `session` owns the connection, [`view`] turns
 //! messages into tables and JSON, and only [`output`] prints. A module uses those below it.
 
 pub mod cli;
@@ -14,6 +14,7 @@ pub mod deploy;
 mod archive;
 mod backup;
 pub mod dev;
+mod editor;
 mod image;
 mod import;
 mod manifest;

@@ -53,6 +53,7 @@ mod rolling;
 mod routes;
 mod scenario;
 mod schedules;
+mod secrets;
 mod stopping;
 mod strangers;
 mod volumes;

@@ -2,7 +2,9 @@
 
 use bytes::Bytes;
 use jaco_state::Content;
-use jaco_state::contents::{ContentUsers, Form, Hold, NamedContent, Piece, PieceBytes};
+use jaco_state::contents::{
+    ContentUsers, Form, FormerContent, Hold, NamedContent, Piece, PieceBytes,
+};
 use jaco_types::{ContentId, DeploymentName, NamedKey, NamedKind, Timestamp};
 
 use super::convert::{Wire, ascending, optional, required, wire_enum};
@@ -126,7 +128,23 @@ pub(super) fn from_named(key: &NamedKey, named: &NamedContent) -> wire::NamedCon
             ContentUsers::All => None,
             listed @ ContentUsers::Listed(_) => Some(listed.to_wire()),
         },
+        expires_at_ms: named.expires_at.map(|at| at.0),
+        former: named
+            .former
+            .iter()
+            .map(|(version, former)| from_former(*version, former))
+            .collect(),
     }
+}
+
+fn from_former(version: u64, former: &FormerContent) -> wire::FormerContent {
+    let (tree, stored_at_ms) = (former.tree.to_wire(), former.stored_at.0);
+    wire::FormerContent { version, tree, stored_at_ms }
+}
+
+fn to_former(message: wire::FormerContent) -> Result<(u64, FormerContent), Problem> {
+    let (tree, stored_at) = (Wire::from_wire(message.tree)?, Timestamp(message.stored_at_ms));
+    Ok((message.version, FormerContent { tree, stored_at }))
 }
 
 pub(super) fn to_named(message: wire::NamedContent) -> Result<(NamedKey, NamedContent), Problem> {
@@ -139,6 +157,8 @@ pub(super) fn to_named(message: wire::NamedContent) -> Result<(NamedKey, NamedCo
         size: message.size,
         stored_at: Timestamp(message.stored_at_ms),
         users: optional(message.users)?.unwrap_or_default(),
+        expires_at: message.expires_at_ms.map(Timestamp),
+        former: ascending("former", message.former.into_iter().map(to_former))?,
     };
     Ok((required("key", message.key)?, named))
 }

@@ -79,6 +79,9 @@ fn log_entries_are_as_they_were() {
     let named = sample::named_content_for_users();
     let samples = [sample::payload(named.into())];
     check(&samples, v1_log_entry::USERS, encode_payload, decode_payload);
+    let samples = sample::named_contents_on_terms().into_iter().map(Into::into);
+    let samples: Vec<_> = samples.map(sample::payload).collect();
+    check(&samples, v1_log_entry::TERMS, encode_payload, decode_payload);
     let samples = sample::commands_of_rotations().into_iter().map(sample::payload);
     let samples: Vec<_> = samples.collect();
     check(&samples, v1_log_entry::ROTATIONS, encode_payload, decode_payload);
@@ -140,6 +143,7 @@ fn snapshots_are_as_they_were() {
         (v1_snapshot::KEK_ABANDONED_FRAMES, sample::state_of_kek_rotation(KekPhase::Abandoned)),
         (v1_snapshot::CERTIFICATE_FRAMES, sample::state_of_certificates()),
         (v1_snapshot::USERS_FRAMES, sample::state_of_users()),
+        (v1_snapshot::EXPIRY_FRAMES, sample::state_of_expiry()),
         (v1_snapshot::CLOCK_FRAMES, sample::state_of_clock()),
         (v1_snapshot::JOB_FRAMES, sample::state_of_jobs()),
         (v1_snapshot::IMAGE_FRAMES, sample::state_of_images()),

@@ -294,6 +294,8 @@ mod tests {
                 size: 1,
                 stored_at: jaco_types::Timestamp(0),
                 users: jaco_state::contents::ContentUsers::All,
+                expires_at: None,
+                former: BTreeMap::new(),
             };
             (key, named)
         };

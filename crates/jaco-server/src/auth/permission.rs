@@ -101,6 +101,8 @@ pub const ROWS: &[(&str, Needs)] = &[
     ("/jaco.v1.Deploy/PutContents", DEPLOYER),
     // Every deployment may name them.
     ("/jaco.v1.Deploy/StoreContent", OPERATOR),
+    // Who may set a secret may edit it. It is audited.
+    ("/jaco.v1.Deploy/ReadContent", OPERATOR),
     ("/jaco.v1.Deploy/RemoveContent", OPERATOR),
     ("/jaco.v1.Deploy/ListContents", VIEWER),
     ("/jaco.v1.Exec/Run", Deployment { field: "start.replica" }),

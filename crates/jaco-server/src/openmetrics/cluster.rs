@@ -5,7 +5,7 @@ use std::fmt;
 
 use jaco_proto::v1;
 use jaco_state::{ClusterState, view::Convergence};
-use jaco_types::{NodeStatus, ReplicaState, RolloutState, Timestamp};
+use jaco_types::{NamedKind, NodeStatus, ReplicaState, RolloutState, Timestamp};
 
 use super::exposition::Exposition;
 use super::family::Family;
@@ -60,6 +60,13 @@ static ORDERS_FAILED: Family = Family::gauge(
 )
 .labels(&["domain"])
 .of_leader();
+static SECRET_EXPIRES: Family = Family::gauge(
+    "jaco_secret_expires_timestamp",
+    "Until when the newest version of a stored secret is good, in Unix time; of those without an expiry there is none",
+)
+.seconds()
+.labels(&["name"])
+.of_leader();
 static INDEX: Family =
     Family::gauge("jaco_state_index", "The entry that the exposed state of the cluster is of")
         .of_leader();
@@ -78,6 +85,7 @@ pub(super) const FAMILIES: &[&Family] = &[
     &ROUTES,
     &CERTIFICATE_ENDS,
     &ORDERS_FAILED,
+    &SECRET_EXPIRES,
     &INDEX,
 ];
 
@@ -106,6 +114,7 @@ pub(super) fn write(out: &mut Exposition<'_>, seen: &Seen) -> fmt::Result {
     services(out, &shown_deployments)?;
     out.gauge(&ROUTES, state.edges.claims.len())?;
     certificates(out, state)?;
+    secrets(out, state)?;
     out.gauge(&INDEX, state.index.0)
 }
 
@@ -215,6 +224,17 @@ fn certificates(out: &mut Exposition<'_>, state: &ClusterState) -> fmt::Result {
         &ORDERS_FAILED,
         failed.map(|(domain, attempt)| ([domain.to_string()], u64::from(attempt.failures))),
     )
+}
+
+/// Those of most secrets that expire first.
+fn secrets(out: &mut Exposition<'_>, state: &ClusterState) -> fmt::Result {
+    let secrets = state.named.iter().filter(|(key, _)| key.kind == NamedKind::Secret);
+    let mut ends: Vec<_> = secrets
+        .filter_map(|(key, named)| Some((named.expires_at?, key.name.to_string())))
+        .collect();
+    ends.sort();
+    let ends = ends.into_iter().take(SERIES_MAX);
+    out.gauges(&SECRET_EXPIRES, ends.map(|(at, name)| ([name], at.0 / 1000)))
 }
 
 /// Sums by a label whose values are a closed set: those of `always` have a series even if there is nothing to count, so

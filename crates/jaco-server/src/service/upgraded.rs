@@ -4,7 +4,7 @@ use jaco_state::ClusterState;
 use jaco_state::apply::deployment::bound::CLUSTER_REPLICAS_MAX;
 use jaco_state::audit::AuditKind;
 use jaco_state::command::EdgeBegin;
-use jaco_state::contents::ContentUsers;
+use jaco_state::contents::{ContentUsers, NamedContent};
 use jaco_state::token::{OperatorToken, Proof};
 use jaco_types::{Author, ErrorCode, Rejection};
 
@@ -130,6 +130,29 @@ pub(super) fn users_may_begin(state: &ClusterState) -> Result<(), Rejection> {
         return Ok(());
     }
     by_all(state, "secrets can be for some deployments only", ErrorCode::MembersOutdated)
+}
+
+/// Whether contents may have an expiry, and be changed only from a certain version.
+///
+/// # Errors
+/// `members_outdated` as long as a member runs another version.
+pub(super) fn terms_may_begin(state: &ClusterState) -> Result<(), Rejection> {
+    let has_terms = |named: &NamedContent| named.expires_at.is_some() || !named.former.is_empty();
+    if state.named.values().any(has_terms) {
+        return Ok(());
+    }
+    by_all(state, "secrets can expire and be edited", ErrorCode::MembersOutdated)
+}
+
+/// Whether all members know the event of a content that was read.
+///
+/// # Errors
+/// `members_outdated` as long as a member may not.
+pub(super) fn reads_may_be_audited(state: &ClusterState) -> Result<(), Rejection> {
+    match by_all(state, "secrets can be edited", ErrorCode::MembersOutdated) {
+        Err(_) if has_event(state, &[AuditKind::ContentRead]) => Ok(()),
+        by_version => by_version,
+    }
 }
 
 /// Whether the authority was rotated, or may be.
@@ -337,6 +360,39 @@ mod tests {
         assert!(copies_may_be_audited(&upgraded).is_err());
         upgraded.audit.events.insert(key(1), event(AuditKind::ForwardStarted));
         assert_eq!(copies_may_be_audited(&upgraded), Ok(()));
+    }
+
+    /// R-IN-5: who does not know that secrets expire gets no entry that says it, and no event of one that was read.
+    #[test]
+    fn expiry_waits_for_all_members_to_be_upgraded() {
+        let own = env!("CARGO_PKG_VERSION");
+        let mut state = ClusterState {
+            nodes: [member(1, own), member(2, "0.0.1")].into_iter().collect(),
+            ..ClusterState::default()
+        };
+        for may_begin in [terms_may_begin, reads_may_be_audited] {
+            let refused = may_begin(&state).unwrap_err();
+            assert_eq!(refused.code, ErrorCode::MembersOutdated);
+            assert_eq!(refused.details["members"], "n2 runs version 0.0.1");
+        }
+        let key = jaco_types::NamedKey {
+            kind: jaco_types::NamedKind::Secret,
+            name: jaco_types::ContentName::new("db").unwrap(),
+        };
+        let named = NamedContent {
+            version: 1,
+            tree: jaco_types::ContentId([1; 32]),
+            pieces: std::collections::BTreeSet::new(),
+            size: 1,
+            stored_at: Timestamp(0),
+            users: ContentUsers::All,
+            expires_at: Some(Timestamp(9)),
+            former: std::collections::BTreeMap::new(),
+        };
+        state.named.insert(key, named);
+        assert_eq!(terms_may_begin(&state), Ok(()), "all members have read one");
+        state.nodes.remove(&NodeId(2));
+        assert_eq!(reads_may_be_audited(&state), Ok(()));
     }
 
     /// R-IN-3: who does not know the bound gets no entry with it.

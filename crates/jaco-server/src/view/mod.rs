@@ -2,6 +2,7 @@
 //! node.
 
 pub(crate) mod allocation;
+pub(crate) mod content;
 pub(crate) mod job;
 pub(crate) mod path;
 mod serving;

@@ -103,6 +103,8 @@ audit_kinds! {
     ContentStored => 60, "content_stored";
     /// A named config or secret was removed.
     ContentRemoved => 61, "content_removed";
+    /// The content of a named config or secret was read by a user.
+    ContentRead => 420, "content_read";
     /// The hash chain was started, over all events that were kept.
     AuditChainBegun => 70, "audit_chain_begun";
     /// Allocations were disabled.

@@ -2,7 +2,7 @@
 
 use jaco_types::{ContentId, NamedKey, RegistryName, RegistryUsername};
 
-use crate::contents::{ContentUsers, Piece};
+use crate::contents::{ContentTerms, ContentUsers, Piece};
 use crate::registries::SealedPassword;
 
 /// Uploads contents of files that an apply is about to refer to.
@@ -33,19 +33,27 @@ pub struct NamedContentPut {
     pub size: u64,
     /// Which deployments may use it; `None` for those that might before, which are all for a new one.
     pub users: Option<ContentUsers>,
+    /// What it is stored with; `None` as long as a member may not know that.
+    pub terms: Option<ContentTerms>,
 }
 
 impl NamedContentPut {
     /// Creates the command.
     #[must_use]
     pub fn new(key: NamedKey, tree: ContentId, pieces: Vec<Piece>, size: u64) -> Self {
-        Self { key, tree, pieces, size, users: None }
+        Self { key, tree, pieces, size, users: None, terms: None }
     }
 
     /// From now on it is for these deployments.
     #[must_use]
     pub fn for_users(self, users: ContentUsers) -> Self {
         Self { users: Some(users), ..self }
+    }
+
+    /// It is stored with these.
+    #[must_use]
+    pub fn on(self, terms: ContentTerms) -> Self {
+        Self { terms: Some(terms), ..self }
     }
 }
 

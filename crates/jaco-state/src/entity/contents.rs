@@ -4,7 +4,7 @@
 //! and expires. It is kept as long as a kept revision or a named config or secret refers to it. How
 //! chunks make up files is not known here.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -88,6 +88,68 @@ pub struct NamedContent {
     pub stored_at: Timestamp,
     /// Which deployments may use it.
     pub users: ContentUsers,
+    /// Until when it is good; for ever if `None`. Nothing ends at it: people are warned.
+    pub expires_at: Option<Timestamp>,
+    /// Its earlier versions that kept revisions have: each content once, under its last number.
+    pub former: BTreeMap<u64, FormerContent>,
+}
+
+/// An earlier version of a named content: what tells which version a revision has. Its pieces are the revision's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FormerContent {
+    /// The chunk that lists its files.
+    pub tree: ContentId,
+    /// When it was stored.
+    pub stored_at: Timestamp,
+}
+
+impl NamedContent {
+    /// The version with this list of files, if it is the present one or a remembered one.
+    #[must_use]
+    pub fn version_of(&self, tree: ContentId) -> Option<u64> {
+        if self.tree == tree {
+            return Some(self.version);
+        }
+        self.former.iter().find(|(_, former)| former.tree == tree).map(|(version, _)| *version)
+    }
+}
+
+/// What a version of a named content is stored with, beside its bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ContentTerms {
+    /// The version that the content must have before; any if `None`.
+    pub based_on: Option<u64>,
+    /// Until when it is good. If `None`, the same content keeps what it has, and another one has none.
+    pub expiry: Option<Expiry>,
+}
+
+/// Until when a version of a named content is good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expiry {
+    /// For ever.
+    Never,
+    /// Until then.
+    At(Timestamp),
+}
+
+impl Expiry {
+    /// When it ends, if it does.
+    #[must_use]
+    pub const fn at(self) -> Option<Timestamp> {
+        match self {
+            Self::Never => None,
+            Self::At(at) => Some(at),
+        }
+    }
+}
+
+impl fmt::Display for Expiry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Never => f.write_str("never"),
+            Self::At(at) => at.0.fmt(f),
+        }
+    }
 }
 
 /// Which deployments may use a named content. Those that have a revision with it go on.

@@ -15,6 +15,12 @@ pub(super) fn check(state: &ClusterState, found: &mut Violations) {
             found.add(Law::Contents, format!("content {id} is held as {:?}", content.hold));
         }
     }
+    for (key, named) in state.named.iter() {
+        let is_former = |version: u64, tree| version < named.version && referred.contains(tree);
+        if !named.former.iter().all(|(version, former)| is_former(*version, &former.tree)) {
+            found.add(Law::Contents, format!("{key} remembers a version that nothing has"));
+        }
+    }
     let staged = total(&state.contents, |content| content.hold != Hold::Kept);
     let all = total(&state.contents, |_| true);
     if staged > STAGED_BYTES_MAX || all > CONTENTS_BYTES_MAX {

@@ -6,13 +6,13 @@ use jaco_state::command::{
     ContentPut, DeploymentApply, DeploymentDelete, NamedContentPut, NamedContentRemove,
 };
 use jaco_state::contents::{
-    CONTENTS_BYTES_MAX, Form, Hold, PIECE_BYTES_MAX, Piece, PieceBytes, STAGED_BYTES_MAX,
-    STAGED_LIFE,
+    CONTENTS_BYTES_MAX, ContentTerms, Expiry, Form, Hold, PIECE_BYTES_MAX, Piece, PieceBytes,
+    STAGED_BYTES_MAX, STAGED_LIFE,
 };
 use jaco_state::invariants::violations;
 use jaco_state::{Command, Outcome};
 use jaco_types::spec::DeploymentSpec;
-use jaco_types::{ContentId, ContentName, ErrorCode, Millis, NamedKey, NamedKind};
+use jaco_types::{ContentId, ContentName, ErrorCode, Millis, NamedKey, NamedKind, Timestamp};
 use proptest::prelude::*;
 
 use crate::history::{History, deployment, service, spec};
@@ -255,4 +255,92 @@ fn a_named_content_is_checked() {
     assert_eq!(history.refused(other), ErrorCode::InvalidRequest);
     assert_eq!(history.state.named, before);
     assert_eq!(held(&history), [(1, true)].into());
+}
+
+/// A content of the secret `db`, made of this and stored on these terms.
+fn on_terms(number: u32, terms: ContentTerms) -> Command {
+    NamedContentPut::new(db(), id(number), vec![piece(number, 10)], 10).on(terms).into()
+}
+
+fn plainly(number: u32) -> Command {
+    on_terms(number, ContentTerms::default())
+}
+
+/// The remembered versions of `db`, with what they are made of.
+fn remembered(history: &History) -> Vec<(u64, ContentId)> {
+    let named = history.state.named.get(&db()).unwrap();
+    named.former.iter().map(|(version, former)| (*version, former.tree)).collect()
+}
+
+/// R-IN-5, ST-12: an earlier version is remembered, with its content, until the last revision that has it is forgotten;
+/// a content that comes back has its new number alone.
+#[test]
+fn former_versions_go_with_their_last_revision() {
+    let mut history = History::founded();
+    history.apply(plainly(1));
+    history.apply(user("shop", &[1]));
+    history.apply(plainly(2));
+    assert_eq!(remembered(&history), [(1, id(1))]);
+    let named = history.state.named.get(&db()).unwrap();
+    assert_eq!((named.version_of(id(2)), named.version_of(id(1))), (Some(2), Some(1)));
+    assert_eq!(named.version_of(id(3)), None);
+    history.apply(plainly(3));
+    assert_eq!(remembered(&history), [(1, id(1))], "nothing has had version 2");
+    history.apply(plainly(1));
+    assert!(remembered(&history).is_empty(), "it is version 4 now");
+    assert_eq!(history.state.named.get(&db()).unwrap().version_of(id(1)), Some(4));
+    history.apply(plainly(5));
+    assert_eq!(remembered(&history), [(4, id(1))]);
+    assert_eq!(violations(&history.state), vec![]);
+    history.apply(DeploymentDelete::new(deployment("shop")).into());
+    assert_eq!(held(&history), [(5, true)].into());
+    assert!(remembered(&history).is_empty());
+    assert_eq!(violations(&history.state), vec![]);
+}
+
+/// R-IN-5: a content that was made from another version than the present one is refused, and changes nothing.
+#[test]
+fn a_content_overtakes_none() {
+    let mut history = History::founded();
+    let based_on = |version| ContentTerms { based_on: Some(version), expiry: None };
+    assert_eq!(history.refused(on_terms(1, based_on(1))), ErrorCode::StalePlan, "it is gone");
+    history.apply(plainly(1));
+    assert_eq!(history.apply(on_terms(2, based_on(1))), Outcome::Done);
+    let before = history.state.named.clone();
+    assert_eq!(history.refused(on_terms(3, based_on(1))), ErrorCode::StalePlan);
+    assert!(history.last_event().contains("at version 2"), "{}", history.last_event());
+    assert_eq!(history.state.named, before);
+    assert_eq!(violations(&history.state), vec![]);
+}
+
+/// R-IN-5: an expiry belongs to a version: the same content keeps it unless another one is said, which is audited, and
+/// another content has none of its own accord. When it is over nothing happens.
+#[test]
+fn an_expiry_belongs_to_a_version() {
+    let mut history = History::founded();
+    let until = |expiry| ContentTerms { based_on: None, expiry: Some(expiry) };
+    let end = history.now.after(Millis(1000));
+    let stored = |history: &History| {
+        let named = history.state.named.get(&db()).unwrap();
+        (named.version, named.expires_at)
+    };
+    history.apply(on_terms(1, until(Expiry::At(end))));
+    assert_eq!(stored(&history), (1, Some(end)));
+    let event = format!("content_stored expires_at_ms={} kind=secret name=db version=1", end.0);
+    assert_eq!(history.last_event(), event);
+    history.apply(plainly(1));
+    assert_eq!(stored(&history), (1, Some(end)), "as before");
+    let later = Timestamp(end.0 + 1);
+    history.apply(on_terms(1, until(Expiry::At(later))));
+    assert_eq!(stored(&history), (1, Some(later)));
+    history.apply(on_terms(1, until(Expiry::Never)));
+    assert_eq!(stored(&history), (1, None));
+    assert!(history.last_event().contains("expires_at_ms=never"), "{}", history.last_event());
+    history.apply(on_terms(1, until(Expiry::At(later))));
+    history.apply(user("shop", &[1]));
+    history.now = later.after(Millis(1));
+    history.apply(user("shop", &[1]));
+    assert_eq!(stored(&history), (1, Some(later)), "it is used as before");
+    history.apply(plainly(2));
+    assert_eq!(stored(&history), (2, None));
 }

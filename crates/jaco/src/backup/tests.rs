@@ -50,6 +50,7 @@ fn parts() -> Vec<Kind> {
             kind: "secret".to_owned(),
             name: "db".to_owned(),
             content: Bytes::from_static(b"hunter2"),
+            expires_at_ms: 0,
             users: None,
         }),
         Kind::Registry(BackupRegistry {

@@ -29,6 +29,9 @@ pub(crate) async fn dispatch(command: Command, session: &mut Session) -> Result<
         Command::Node(args) => admin::node::run(session, args).await,
         Command::Restore(args) => admin::restore::run(session, args).await,
         Command::Dev(args) => local::dev::run(session, args).await,
+        Command::Secret(args) if args.waits() => {
+            Box::pin(admin::contents::secret::run(session, args)).await
+        }
         // These end at Ctrl-C without a word.
         Command::Gc(args) => interruptible(workload::gc::run(session, args)).await,
         Command::Backup(args) => interruptible(admin::backup::run(session, args)).await,

@@ -70,7 +70,11 @@ pub(super) fn of(command: &str, arg: &clap::Arg) -> Option<Kind> {
         ("token rotate" | "token renew", "name") => Some(Kind::Token),
         ("token revoke", "name") => Some(Kind::AnyToken),
         ("config get" | "config set" | "config rm", "name") => Some(Kind::Config),
-        ("secret get" | "secret set" | "secret rm" | "secret allow", "name") => Some(Kind::Secret),
+        (
+            "secret get" | "secret set" | "secret edit" | "secret roll" | "secret rm"
+            | "secret allow",
+            "name",
+        ) => Some(Kind::Secret),
         ("network rm", "name") => Some(Kind::SharedNetwork),
         ("certificate set" | "certificate rm", "name") => Some(Kind::Certificate),
         ("image rm", "name") => Some(Kind::Image),

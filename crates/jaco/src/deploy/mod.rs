@@ -14,5 +14,5 @@ pub(crate) mod waiting;
 pub(crate) mod warnings;
 pub(crate) mod whatif;
 
-pub(crate) use reapply::reapply;
-pub(crate) use submit::{After, Change, accept, follow, submit};
+pub(crate) use reapply::{accept_changed, reapply};
+pub(crate) use submit::{After, Change, accept, follow, settle, submit};

@@ -100,13 +100,25 @@ pub(crate) async fn follow(
     applied: &ApplyResponse,
     after: After,
 ) -> CommandResult {
+    let status = settle(session, applied, after).await?;
+    session.done(&Applied { applied, status: status.as_ref() })
+}
+
+/// As [`follow`], without a result: the last status, if it was waited for.
+///
+/// # Errors
+/// If it does not converge.
+pub(crate) async fn settle(
+    session: &mut Session,
+    applied: &ApplyResponse,
+    after: After,
+) -> Result<Option<StatusResponse>, CliError> {
     let name = &applied.deployment;
     session.ui.note(&format!("{name} revision {}: {}", applied.revision, applied.change));
-    let After::Wait(limit) = after else {
-        return session.done(&Applied { applied, status: None });
-    };
-    let status = converge(session, applied, limit).await?;
-    session.done(&Applied { applied, status: Some(&status) })
+    match after {
+        After::Return => Ok(None),
+        After::Wait(limit) => converge(session, applied, limit).await.map(Some),
+    }
 }
 
 /// Prints the plan of a change (R-CLI-1). A refusal is left to the request itself, which is audited;

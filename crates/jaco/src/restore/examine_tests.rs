@@ -57,6 +57,7 @@ fn parts() -> Vec<Kind> {
             name: "key".to_owned(),
             content: SECRETS[0].into(),
             users: None,
+            expires_at_ms: 0,
         }),
         Kind::Registry(BackupRegistry {
             registry: "ghcr.io".to_owned(),

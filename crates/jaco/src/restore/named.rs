@@ -6,7 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use jaco_client::fresh_request_id;
 use jaco_compose::tree::FileTree;
 use jaco_compose::{UploadKind, UploadSource, from_model};
-use jaco_proto::v1::{BackupNamed, ContentUsers, ListContentsRequest, StoreContentRequest};
+use jaco_proto::v1::{
+    BackupNamed, ContentExpiry, ContentUsers, ListContentsRequest, StoreContentRequest,
+};
 use jaco_types::{ContentId, NamedKind};
 use prost::bytes::Bytes;
 use sha2::{Digest, Sha256};
@@ -76,6 +78,9 @@ impl Restore<'_> {
                 content,
                 request_id: fresh_request_id(),
                 users: users(named.kind, kept.users),
+                expiry: (kept.expires_at_ms > 0)
+                    .then_some(ContentExpiry { at_ms: kept.expires_at_ms }),
+                ..StoreContentRequest::default()
             };
             self.client.store_content(request).await?;
         }

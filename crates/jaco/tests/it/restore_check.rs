@@ -29,6 +29,7 @@ fn parts(deployments: Vec<Kind>) -> Vec<v1::BackupPart> {
         name: "db".to_owned(),
         content: b"correct-horse"[..].into(),
         users: None,
+        expires_at_ms: 0,
     };
     let networks =
         deployments.iter().filter(|kind| matches!(kind, Kind::Network(_))).count() as u64;

@@ -3,6 +3,8 @@
 use jaco_state::command::{
     ContentPut, NamedContentPut, NamedContentRemove, RegistryRemove, RegistryStore,
 };
+use jaco_state::contents::{ContentTerms, Expiry};
+use jaco_types::Timestamp;
 
 use crate::storage::convert::{Wire, list, optional, required, to_list};
 use crate::storage::error::Problem;
@@ -25,13 +27,14 @@ impl Wire for NamedContentPut {
     type Message = wire::NamedContentPut;
 
     fn to_wire(&self) -> wire::NamedContentPut {
-        let Self { key, tree, pieces, size, users } = self;
+        let Self { key, tree, pieces, size, users, terms } = self;
         wire::NamedContentPut {
             key: Some(key.to_wire()),
             tree: tree.to_wire(),
             pieces: to_list(pieces),
             size: *size,
             users: users.as_ref().map(Wire::to_wire),
+            terms: terms.as_ref().map(Wire::to_wire),
         }
     }
 
@@ -42,7 +45,33 @@ impl Wire for NamedContentPut {
             pieces: list(message.pieces)?,
             size: message.size,
             users: optional(message.users)?,
+            terms: optional(message.terms)?,
         })
+    }
+}
+
+impl Wire for ContentTerms {
+    type Message = wire::ContentTerms;
+
+    fn to_wire(&self) -> wire::ContentTerms {
+        let Self { based_on, expiry } = self;
+        wire::ContentTerms { based_on: *based_on, expiry: expiry.as_ref().map(Wire::to_wire) }
+    }
+
+    fn from_wire(message: wire::ContentTerms) -> Result<Self, Problem> {
+        Ok(Self { based_on: message.based_on, expiry: optional(message.expiry)? })
+    }
+}
+
+impl Wire for Expiry {
+    type Message = wire::ContentExpiry;
+
+    fn to_wire(&self) -> wire::ContentExpiry {
+        wire::ContentExpiry { at_ms: self.at().map(|at| at.0) }
+    }
+
+    fn from_wire(message: wire::ContentExpiry) -> Result<Self, Problem> {
+        Ok(message.at_ms.map_or(Self::Never, |at| Self::At(Timestamp(at))))
     }
 }
 

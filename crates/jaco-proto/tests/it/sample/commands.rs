@@ -414,3 +414,17 @@ pub(crate) fn named_content_for_users() -> NamedContentPut {
     let key = named_key(NamedKind::Secret);
     NamedContentPut::new(key, content_id(1), Vec::new(), 3).for_users(content_users())
 }
+
+/// A secret with all that it can be stored with.
+pub(crate) fn named_contents_on_terms() -> Vec<NamedContentPut> {
+    let stored = |terms| {
+        let key = named_key(NamedKind::Secret);
+        NamedContentPut::new(key, content_id(1), vec![piece(1, Form::Plain)], 3).on(terms)
+    };
+    let expiry = Some(Expiry::At(Timestamp(1_707_776_000_000)));
+    vec![
+        stored(ContentTerms::default()),
+        stored(ContentTerms { based_on: Some(6), expiry }),
+        stored(ContentTerms { based_on: None, expiry: Some(Expiry::Never) }),
+    ]
+}

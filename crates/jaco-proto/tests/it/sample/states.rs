@@ -247,6 +247,8 @@ pub(crate) fn state_of_names() -> ClusterState {
             size: 3,
             stored_at: Timestamp(1_700_000_000_456),
             users: ContentUsers::All,
+            expires_at: None,
+            former: BTreeMap::new(),
         };
         state.named.insert(named_key(kind), named);
     }
@@ -260,6 +262,24 @@ pub(crate) fn state_of_users() -> ClusterState {
     let key = named_key(NamedKind::Secret);
     let named = state.named.get(&key).unwrap().clone();
     state.named.insert(key, NamedContent { users: content_users(), ..named });
+    state
+}
+
+/// A secret that expires and has earlier versions, and nothing else.
+pub(crate) fn state_of_expiry() -> ClusterState {
+    let mut state = state_of_names();
+    state.named.remove(&named_key(NamedKind::Config));
+    let key = named_key(NamedKind::Secret);
+    let former = |number| FormerContent {
+        tree: content_id(number),
+        stored_at: Timestamp(1_700_000_000_000 + u64::from(number)),
+    };
+    let named = NamedContent {
+        expires_at: Some(Timestamp(1_707_776_000_000)),
+        former: [(4, former(4)), (6, former(6))].into(),
+        ..state.named.get(&key).unwrap().clone()
+    };
+    state.named.insert(key, named);
     state
 }
 

@@ -68,6 +68,9 @@ pub(crate) fn command() -> impl Strategy<Value = Command> {
         (named_key(), content_id(), content_users()).prop_map(|(key, tree, users)| {
             NamedContentPut::new(key, tree, Vec::new(), 0).for_users(users).into()
         }),
+        (named_key(), content_id(), content_terms()).prop_map(|(key, tree, terms)| {
+            NamedContentPut::new(key, tree, Vec::new(), 0).on(terms).into()
+        }),
         named_key().prop_map(|key| NamedContentRemove::new(key).into()),
         (registry_name(), registry_username(), sealed_password()).prop_map(
             |(registry, username, password)| RegistryStore::new(registry, username, password)

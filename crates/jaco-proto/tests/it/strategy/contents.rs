@@ -26,16 +26,30 @@ pub(crate) fn named_key() -> impl Strategy<Value = NamedKey> {
 
 pub(crate) fn named_content() -> impl Strategy<Value = NamedContent> {
     let pieces = btree_set(content_id(), 0..3);
-    (any::<u64>(), content_id(), pieces, any::<u64>(), any::<u64>(), content_users()).prop_map(
-        |(version, tree, pieces, size, at, users)| NamedContent {
+    let content = (any::<u64>(), content_id(), pieces, any::<u64>(), any::<u64>());
+    let former = btree_map(any::<u64>(), former_content(), 0..3);
+    (content, content_users(), option::of(moment()), former).prop_map(
+        |((version, tree, pieces, size, at), users, expires_at, former)| NamedContent {
             version,
             tree,
             pieces,
             size,
             stored_at: Timestamp(at),
             users,
+            expires_at,
+            former,
         },
     )
+}
+
+fn former_content() -> impl Strategy<Value = FormerContent> {
+    (content_id(), moment()).prop_map(|(tree, stored_at)| FormerContent { tree, stored_at })
+}
+
+pub(crate) fn content_terms() -> impl Strategy<Value = ContentTerms> {
+    let expiry = prop_oneof![Just(Expiry::Never), moment().prop_map(Expiry::At)];
+    (option::of(any::<u64>()), option::of(expiry))
+        .prop_map(|(based_on, expiry)| ContentTerms { based_on, expiry })
 }
 
 pub(crate) fn content_users() -> impl Strategy<Value = ContentUsers> {

@@ -37,7 +37,10 @@ use jaco_state::command::{
     PolicySet, Previous, Rebalance, RebalanceMove, RebalanceRevert, RegistryRemove, RegistryStore,
     ReplaceCause, RevertedMove, RevisionPin, SpecChange, TokensUsed,
 };
-use jaco_state::contents::{Content, ContentUsers, Form, Hold, NamedContent, Piece, PieceBytes};
+use jaco_state::contents::{
+    Content, ContentTerms, ContentUsers, Expiry, Form, FormerContent, Hold, NamedContent, Piece,
+    PieceBytes,
+};
 use jaco_state::deployment::{Pin, RevisionRecord};
 use jaco_state::edge::{Certificate, Edges, RouteClaim, SealedKey};
 use jaco_state::network::{Network, NetworkPool, Networks, Quarantine};

@@ -5,11 +5,13 @@ pub(super) mod contents;
 mod job;
 mod named;
 mod preview;
+mod read_content;
 pub(super) mod revision;
 
 use async_trait::async_trait;
 use jaco_proto::v1;
 use jaco_proto::v1::deploy_server::Deploy;
+use jaco_store::Store;
 use tonic::{Request, Response, Status};
 
 use super::context::{Context, on_leader};
@@ -50,7 +52,8 @@ impl Deploy for DeployService {
         let (member, by) = self.context.identify(&request)?;
         member.caught_up().await.map_err(|rejection| to_status(&rejection))?;
         let rights = member.rights(&by).map_err(|rejection| to_status(&rejection))?;
-        let listed = member.store.read(|state| named::list(state, &rights, request.get_ref()));
+        // Reads specs of containers, which would hold up who writes.
+        let listed = named::list(&member.store.snapshot(), &rights, request.get_ref());
         listed.map(Response::new).map_err(|rejection| to_status(&rejection))
     }
 }

@@ -1,4 +1,4 @@
-//! Named configs and secrets (ADR 0042). Contents are never returned.
+//! Named configs and secrets (ADR 0042, ADR 0145): stored, listed and removed. Must never return a content.
 
 use std::collections::BTreeSet;
 
@@ -8,17 +8,21 @@ use jaco_compose::tree::FileTree;
 use jaco_proto::v1;
 use jaco_state::ClusterState;
 use jaco_state::command::{NamedContentPut, NamedContentRemove};
-use jaco_state::contents::{ContentUsers, PIECE_BYTES_MAX};
+use jaco_state::contents::{ContentTerms, ContentUsers, Expiry, NamedContent, PIECE_BYTES_MAX};
 use jaco_state::view::users;
+use jaco_store::Store;
 use jaco_types::{
     Author, ContentName, DeploymentName, ErrorCode, NamedKey, NamedKind, Rejection, Rights, Role,
+    Timestamp,
 };
 
 use super::contents::{plain_piece, sealed_piece};
 use crate::forward::Write;
 use crate::member::Member;
-use crate::service::upgraded::users_may_begin;
+use crate::service::upgraded::{terms_may_begin, users_may_begin};
 use crate::status::invalid;
+use crate::view;
+use crate::view::content;
 
 /// The default mode of its file.
 const PLAIN_MODE: u32 = 0o444;
@@ -32,10 +36,11 @@ impl Write for v1::StoreContentRequest {
     ) -> Result<v1::StoreContentResponse, Rejection> {
         let key = key(&self.kind, &self.name)?;
         let users = member.store.read(|state| asked_users(state, &key, self.users.as_ref()))?;
+        let terms = member.store.read(|state| asked_terms(state, &key, &self))?;
         if self.content.is_empty()
             && let Some(users) = &users
         {
-            return share(member, by, (&key, users), &self.request_id).await;
+            return share(member, by, (&key, users, terms), &self.request_id).await;
         }
         let size = self.content.len();
         if size > PIECE_BYTES_MAX {
@@ -55,11 +60,50 @@ impl Write for v1::StoreContentRequest {
         let tree = FileTree::of_file(PLAIN_MODE, size, vec![piece.id]);
         let list = plain_piece(&Bytes::from(tree.text()));
         let command = NamedContentPut::new(key.clone(), list.id, vec![list, piece], size);
-        let command = NamedContentPut { users, ..command };
+        let command = NamedContentPut { users, terms, ..command };
         member.commit(by, &self.request_id, command.into()).await?;
         drop(sealer);
-        let named = member.store.read(|state| state.named.get(&key).map(|named| named.version));
-        Ok(v1::StoreContentResponse { version: named.unwrap_or_default() })
+        Ok(response(&member.store.snapshot(), &key))
+    }
+}
+
+/// A stored content as it is now.
+fn response(state: &ClusterState, key: &NamedKey) -> v1::StoreContentResponse {
+    let uses = content::uses(state, key.kind).remove(key).unwrap_or_default();
+    let stored =
+        state.named.get(key).map(|named| v1::ContentInfo { uses, ..info(state, key, named) });
+    v1::StoreContentResponse {
+        version: stored.as_ref().map(|stored| stored.version).unwrap_or_default(),
+        stored,
+    }
+}
+
+/// What a content is stored with; `None` as long as a member may not know that and nothing of it is asked for.
+fn asked_terms(
+    state: &ClusterState,
+    key: &NamedKey,
+    request: &v1::StoreContentRequest,
+) -> Result<Option<ContentTerms>, Rejection> {
+    let based_on = (request.based_on > 0).then_some(request.based_on);
+    let expiry = match (&request.expiry, key.kind) {
+        (Some(_), NamedKind::Config) => {
+            return Err(invalid("a config does not expire: only secrets do"));
+        }
+        (Some(expiry), NamedKind::Secret) => Some(read_expiry(expiry)?),
+        (None, NamedKind::Config | NamedKind::Secret) => None,
+    };
+    match terms_may_begin(state) {
+        Ok(()) => Ok(Some(ContentTerms { based_on, expiry })),
+        Err(_) if based_on.is_none() && expiry.is_none() => Ok(None),
+        Err(rejection) => Err(rejection),
+    }
+}
+
+fn read_expiry(expiry: &v1::ContentExpiry) -> Result<Expiry, Rejection> {
+    match u64::try_from(expiry.at_ms) {
+        Ok(0) => Ok(Expiry::Never),
+        Ok(at) => Ok(Expiry::At(Timestamp(at))),
+        Err(_) => Err(invalid("a secret cannot expire before 1970")),
     }
 }
 
@@ -116,20 +160,21 @@ fn shown(users: &ContentUsers) -> v1::ContentUsers {
 async fn share(
     member: &Member,
     by: Author,
-    (key, users): (&NamedKey, &ContentUsers),
+    (key, users, terms): (&NamedKey, &ContentUsers, Option<ContentTerms>),
     request_id: &str,
 ) -> Result<v1::StoreContentResponse, Rejection> {
-    let stored = member
-        .store
-        .read(|state| state.named.get(key).map(|named| (named.version, named.tree, named.size)));
-    let Some((version, tree, size)) = stored else {
-        let message = format!("the cluster keeps no {key}");
-        return Err(Rejection::new(ErrorCode::ContentNotFound, message));
-    };
+    let stored =
+        member.store.read(|state| state.named.get(key).map(|named| (named.tree, named.size)));
+    let (tree, size) = stored.ok_or_else(|| not_found(key))?;
     let command = NamedContentPut::new(key.clone(), tree, Vec::new(), size);
-    let command = command.for_users(users.clone()).into();
-    member.commit(by, request_id, command).await?;
-    Ok(v1::StoreContentResponse { version })
+    let command = NamedContentPut { terms, ..command.for_users(users.clone()) };
+    member.commit(by, request_id, command.into()).await?;
+    Ok(response(&member.store.snapshot(), key))
+}
+
+/// The refusal of a name that the cluster does not keep.
+pub(super) fn not_found(key: &NamedKey) -> Rejection {
+    Rejection::new(ErrorCode::ContentNotFound, format!("the cluster keeps no {key}"))
 }
 
 #[async_trait]
@@ -157,20 +202,35 @@ pub(super) fn list(
 ) -> Result<v1::ListContentsResponse, Rejection> {
     let kind = kind(&request.kind)?;
     let shows_tree = kind == NamedKind::Config || rights.role() >= Role::Operator;
+    let mut uses = content::uses(state, kind);
     let of_kind = state.named.iter().filter(|(key, _)| key.kind == kind);
     let contents = of_kind.map(|(key, named)| v1::ContentInfo {
-        name: key.name.to_string(),
-        version: named.version,
-        bytes: named.size,
-        stored_at_ms: i64::try_from(named.stored_at.0).unwrap_or(i64::MAX),
-        used_by: users(state, key).map(ToString::to_string).collect(),
         tree: if shows_tree { named.tree.0.to_vec().into() } else { Bytes::new() },
-        users: (kind == NamedKind::Secret).then(|| shown(&named.users)),
+        uses: uses.remove(key).unwrap_or_default(),
+        ..info(state, key, named)
     });
     Ok(v1::ListContentsResponse { contents: contents.collect() })
 }
 
-fn key(kind_text: &str, name: &str) -> Result<NamedKey, Rejection> {
+/// What everybody may know of a content, without its uses.
+fn info(state: &ClusterState, key: &NamedKey, named: &NamedContent) -> v1::ContentInfo {
+    v1::ContentInfo {
+        name: key.name.to_string(),
+        version: named.version,
+        bytes: named.size,
+        stored_at_ms: view::millis(named.stored_at),
+        expires_at_ms: named.expires_at.map(view::millis).unwrap_or_default(),
+        used_by: users(state, key).map(ToString::to_string).collect(),
+        users: (key.kind == NamedKind::Secret).then(|| shown(&named.users)),
+        ..v1::ContentInfo::default()
+    }
+}
+
+/// Reads kind and name of a request.
+///
+/// # Errors
+/// `invalid_request` if one of them is none.
+pub(super) fn key(kind_text: &str, name: &str) -> Result<NamedKey, Rejection> {
     let name = ContentName::new(name).map_err(invalid)?;
     Ok(NamedKey { kind: kind(kind_text)?, name })
 }

@@ -4,8 +4,6 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use jaco_compose::tree::FileTree;
 use jaco_pki::sealed::Purpose;
 use jaco_proto::v1;
 use jaco_proto::v1::backup_part::Kind;
@@ -27,6 +25,7 @@ use tonic::Status;
 use super::uploads;
 use crate::auth::cluster_key::ClusterKey;
 use crate::member::Member;
+use crate::opened::{Opener, unreadable};
 use crate::service::audit_action::audit;
 use crate::service::cluster::disabled;
 use crate::status::{from_propose_error, to_status};
@@ -231,16 +230,11 @@ impl Source<'_> {
     }
 
     fn named(&self, key: &NamedKey, named: &NamedContent) -> Result<v1::BackupNamed, Rejection> {
-        let (_, list) = self.plain(named.tree)?;
-        let tree = FileTree::parse(&list).map_err(|error| unreadable(&key.to_string(), error))?;
-        let mut content = Vec::new();
-        for id in tree.pieces() {
-            content.extend_from_slice(&self.plain(id)?.1);
-        }
         Ok(v1::BackupNamed {
             kind: key.kind.as_str().to_owned(),
             name: key.name.to_string(),
-            content: content.into(),
+            content: self.opener().named(key, named)?.into(),
+            expires_at_ms: named.expires_at.map(view::millis).unwrap_or_default(),
             users: match &named.users {
                 ContentUsers::All => None,
                 ContentUsers::Listed(listed) => Some(v1::ContentUsers {
@@ -268,29 +262,15 @@ impl Source<'_> {
     }
 
     fn content(&self, id: ContentId) -> Result<Kind, Rejection> {
-        let (form, content) = self.plain(id)?;
+        let (form, content) = self.opener().piece(id)?;
         Ok(match form {
             Form::Plain => Kind::Piece(v1::BackupPiece { content }),
             Form::Sealed => Kind::Secret(v1::BackupSecret { id: id.0.to_vec().into(), content }),
         })
     }
 
-    /// A content in clear text, and how it is stored.
-    fn plain(&self, id: ContentId) -> Result<(Form, Bytes), Rejection> {
-        let stored = self.state.contents.get(&id);
-        let stored =
-            stored.ok_or_else(|| unreadable(&format!("content {id}"), "it is not stored"))?;
-        let bytes = &stored.bytes.0;
-        let plain = match stored.form {
-            Form::Plain => Bytes::copy_from_slice(bytes),
-            Form::Sealed => {
-                self.key.of(self.state)?;
-                let opened = self.key.ring().open_named(&self.meta.id, &id.0, bytes);
-                let opened = opened.map_err(|error| unreadable(&format!("content {id}"), error))?;
-                Bytes::copy_from_slice(&opened)
-            }
-        };
-        Ok((stored.form, plain))
+    fn opener(&self) -> Opener<'_> {
+        Opener { key: self.key, state: self.state, meta: self.meta }
     }
 }
 
@@ -316,11 +296,6 @@ fn pairs<'s>(of: impl IntoIterator<Item = (&'s String, &'s String)>) -> Vec<v1::
         value: value.clone(),
     };
     of.into_iter().map(pair).collect()
-}
-
-/// Cannot happen by ST-12; an incomplete backup must not look complete.
-fn unreadable(what: &str, error: impl std::fmt::Display) -> Rejection {
-    Rejection::new(ErrorCode::Internal, format!("{what} cannot be read: {error}"))
 }
 
 #[cfg(test)]

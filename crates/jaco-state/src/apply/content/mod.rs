@@ -93,6 +93,7 @@ pub(in crate::apply) fn settle(state: &mut ClusterState, at: Timestamp) {
             row.hold = Hold::Kept;
         }
     }
+    named::forget(state, &referred);
     drop_expired(state, at);
 }
 

@@ -6,6 +6,8 @@ use clap::{ArgMatches, FromArgMatches};
 use jaco_types::NamedKind;
 
 use super::actions;
+use super::set::{Terms, set};
+use super::source::Source;
 use crate::commands::compose::config as model;
 use crate::session::{CommandResult, Session};
 
@@ -113,7 +115,8 @@ pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
         Action::Ls => actions::list(session, NamedKind::Config).await,
         Action::Get { name } => actions::get(session, NamedKind::Config, &name).await,
         Action::Set { name, file } => {
-            actions::set(session, NamedKind::Config, name, file, None).await
+            let source = Source::file(file);
+            set(session, NamedKind::Config, name, &source, Terms::default()).await
         }
         Action::Rm { name } => actions::remove(session, NamedKind::Config, name).await,
     }

@@ -2,4 +2,10 @@
 
 mod actions;
 pub(crate) mod config;
+mod edit;
+mod expiry;
+mod private;
+mod roll;
 pub(crate) mod secret;
+mod set;
+mod source;

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use jaco_client::{Client, ClientError};
 use jaco_proto::v1::{
-    ClusterStatusRequest, ClusterStatusResponse, ExamineNetworkRequest, ExamineNetworkResponse,
-    ExamineRequest, ExamineResponse, ExaminedNode, ExaminedWay, Reach, StatusRequest,
-    StatusResponse, VoterProgress,
+    ClusterStatusRequest, ClusterStatusResponse, ContentInfo, ExamineNetworkRequest,
+    ExamineNetworkResponse, ExamineRequest, ExamineResponse, ExaminedNode, ExaminedWay,
+    ListContentsRequest, Reach, StatusRequest, StatusResponse, VoterProgress,
 };
-use jaco_types::ErrorCode;
 use jaco_types::code::ExitCode;
+use jaco_types::{ErrorCode, NamedKind};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -67,17 +67,25 @@ pub(crate) async fn run(session: &mut Session, Args { bundle, offline }: Args) -
     let client = session.client()?;
     session.shows_age();
     session.ui.note("examining all nodes");
-    let (cluster, members, network, status) = tokio::try_join!(
+    let (cluster, members, network, status, secrets) = tokio::try_join!(
         client.status(ClusterStatusRequest {}),
         client.examine(ExamineRequest::default()),
         client.examine_network(ExamineNetworkRequest {}),
         overview(&client),
+        secrets(&client),
     )?;
     let own_version = env!("CARGO_PKG_VERSION");
     let status = status.as_ref();
     let (cluster, members, network) = (&cluster, &members, &network);
-    let examination =
-        Examination { cluster, members, network, status, own_version, now_ms: time::now_ms() };
+    let examination = Examination {
+        cluster,
+        members,
+        network,
+        status,
+        secrets: &secrets,
+        own_version,
+        now_ms: time::now_ms(),
+    };
     let found = findings(&examination);
     let fails = found.iter().any(|finding| finding.severity == Severity::Failing);
     let report = Diagnosis { cluster, members, network, found: &found };
@@ -117,6 +125,13 @@ async fn overview(client: &Client) -> Result<Option<StatusResponse>, ClientError
         Err(error) if error.code() == ErrorCode::NotCaughtUp => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// The stored secrets, without their contents. None without a quorum, which is a finding of its own.
+async fn secrets(client: &Client) -> Result<Vec<ContentInfo>, ClientError> {
+    let client = client.until(Some(Instant::now() + OVERVIEW_LIMIT));
+    let request = ListContentsRequest { kind: NamedKind::Secret.as_str().to_owned() };
+    Ok(client.list_contents(request).await.map(|listed| listed.contents).unwrap_or_default())
 }
 
 /// The findings and the responses that they come from.

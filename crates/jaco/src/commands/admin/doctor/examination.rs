@@ -1,7 +1,7 @@
 //! The responses that `jaco doctor` checks.
 
 use jaco_proto::v1::{
-    ClusterStatusResponse, ExamineNetworkResponse, ExamineResponse, StatusResponse,
+    ClusterStatusResponse, ContentInfo, ExamineNetworkResponse, ExamineResponse, StatusResponse,
 };
 
 /// The responses that are checked.
@@ -16,6 +16,8 @@ pub(super) struct Examination<'a> {
     /// The desired and the observed state; `None` if the node that answers has not caught up since its
     /// start.
     pub(super) status: Option<&'a StatusResponse>,
+    /// The stored secrets; none if the node that answers does not know them.
+    pub(super) secrets: &'a [ContentInfo],
     /// The version of this program.
     pub(super) own_version: &'a str,
     /// The time of this machine.

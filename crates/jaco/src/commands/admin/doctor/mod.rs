@@ -9,6 +9,7 @@ mod finding;
 mod network_checks;
 mod node_checks;
 mod offline;
+mod secret_checks;
 #[cfg(test)]
 mod tests;
 mod workload_checks;

@@ -1,9 +1,9 @@
 //! The findings of `jaco doctor` by example.
 
 use jaco_proto::v1::{
-    ClusterStatusResponse, DeploymentInfo, ExamineNetworkResponse, ExamineResponse, ExaminedNode,
-    ExaminedRouter, ExaminedWay, KekRotationInfo, NodeInfo, Reach, ReplicaInfo, RolloutInfo,
-    RotationInfo, ServiceInfo, StatusResponse, UnplacedInfo, VoterProgress,
+    ClusterStatusResponse, ContentInfo, DeploymentInfo, ExamineNetworkResponse, ExamineResponse,
+    ExaminedNode, ExaminedRouter, ExaminedWay, KekRotationInfo, NodeInfo, Reach, ReplicaInfo,
+    RolloutInfo, RotationInfo, ServiceInfo, StatusResponse, UnplacedInfo, VoterProgress,
 };
 
 use super::checks::findings;
@@ -44,9 +44,20 @@ fn lines(
 ) -> Vec<String> {
     let status = Some(status);
     let network = &ExamineNetworkResponse::default();
-    let examination =
-        Examination { cluster, members, network, status, own_version: "1.0.0", now_ms: 1_000_000 };
-    let found = findings(&examination);
+    let examination = Examination {
+        cluster,
+        members,
+        network,
+        status,
+        secrets: &[],
+        own_version: "1.0.0",
+        now_ms: 1_000_000,
+    };
+    shown(&examination)
+}
+
+fn shown(examination: &Examination<'_>) -> Vec<String> {
+    let found = findings(examination);
     let line = |one: Finding| {
         assert!(!one.help.is_empty(), "{one:?}");
         format!("{} {} {}: {}", one.severity.as_str(), one.check, one.object, one.message)
@@ -62,6 +73,33 @@ fn healthy_cluster_has_no_findings() {
     let none = StatusResponse::default();
     assert_eq!(lines(&cluster(&THREE), &members(&THREE), &none), [""; 0]);
     assert_eq!(lines(&cluster(&["n1"]), &members(&["n1"]), &none), [""; 0]);
+}
+
+/// R-IN-5: a secret that has expired, or does within 14 days, is a warning; one without an expiry is none.
+#[test]
+fn expiring_secrets_are_warnings() {
+    const DAY_MS: i64 = 86_400_000;
+    let now_ms = 100 * DAY_MS;
+    let secret = |name: &str, days: i64| ContentInfo {
+        name: name.to_owned(),
+        version: 3,
+        expires_at_ms: if days == 0 { 0 } else { now_ms + days * DAY_MS },
+        ..ContentInfo::default()
+    };
+    let secrets = [secret("a", 0), secret("b", 14), secret("c", 13), secret("d", -2)];
+    let network = &ExamineNetworkResponse::default();
+    let (cluster, members) = (&cluster(&THREE), &members(&THREE));
+    let none = StatusResponse::default();
+    let (status, secrets, own_version) = (Some(&none), &secrets, "1.0.0");
+    let examination =
+        Examination { cluster, members, network, status, secrets, own_version, now_ms };
+    assert_eq!(
+        shown(&examination),
+        [
+            "warning secret c: version 3 expires in 13d",
+            "warning secret d: version 3 expired 2d ago"
+        ]
+    );
 }
 
 /// R-CLI-6: who holds a phase of a rotation is named, once it has taken longer than members need.

@@ -1,7 +1,6 @@
 //! `jaco edit`
 
 mod changed;
-mod editor;
 mod texts;
 
 use std::path::PathBuf;
@@ -13,6 +12,7 @@ use serde_json::json;
 use self::changed::{Changed, changed};
 use self::texts::{Folder, Texts};
 use crate::deploy::{After, Change, accept, follow, warnings};
+use crate::editor;
 use crate::error::CliError;
 use crate::format::time;
 use crate::output::{Detail, Frame, Show};

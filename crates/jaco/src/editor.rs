@@ -3,8 +3,10 @@
 use std::env;
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus};
+use std::thread;
 
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
 
 use crate::error::CliError;
 
@@ -15,14 +17,17 @@ const DEFAULT: &str = "vi";
 ///
 /// # Errors
 /// If it cannot be run, or says that it failed.
-pub(super) async fn open(files: &[PathBuf]) -> Result<(), CliError> {
+pub(crate) async fn open(files: &[PathBuf]) -> Result<(), CliError> {
     let editor = chosen(|name| env::var(name).ok());
     // Ctrl-C belongs to the editor: with a handler it does not end this process.
     let _ctrl_c = signal(SignalKind::interrupt())
         .map_err(|error| CliError::local("cannot leave Ctrl-C to the editor", error))?;
     let mut command = command(&editor, files);
-    // Not on this thread: it keeps the connection to the cluster alive.
-    let ended = tokio::task::spawn_blocking(move || command.status()).await;
+    // Not on this thread, which keeps the connection to the cluster alive, and on none that the end of this process
+    // waits for: a signal may come before the editor ends.
+    let (tell, ended) = oneshot::channel();
+    thread::spawn(move || tell.send(command.status()));
+    let ended = ended.await;
     let ended = ended.map_err(|error| CliError::local("cannot wait for the editor", error))?;
     match ended {
         Ok(status) if status.success() => Ok(()),
@@ -33,7 +38,7 @@ pub(super) async fn open(files: &[PathBuf]) -> Result<(), CliError> {
 
 fn failed(editor: &str, status: ExitStatus) -> CliError {
     CliError::Usage {
-        message: format!("the editor {editor:?} failed with {status}, so nothing is applied"),
+        message: format!("the editor {editor:?} failed with {status}, so nothing is changed"),
         help: Some("VISUAL or EDITOR names another one".to_owned()),
     }
 }
