@@ -48,7 +48,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 const QUEUE: u32 = 4096;
 
 /// How many times as long as they compute handshakes of strangers rest: together they have a quarter of the processors on which
-/// they may compute, which is some thousand handshakes a second.
+/// they may compute, which was 1,750 handshakes a second on one (ADR 0140).
 const RESTS_OF_STRANGERS: u32 = 3;
 
 /// How long the connection of a peer with an expired certificate lives: enough to renew it.
