@@ -287,7 +287,9 @@ async fn named_configs_and_secrets_are_stored_by_the_cluster() {
     // Another content reaches those who are applied again, and a rollback brings the former back.
     write("key.txt", TOKEN);
     let stored = run(0, &["secret", "create", "db.key", &path("key.txt")]);
-    assert_eq!(stored.1, "secret db.key stored as version 2\n");
+    let behind = "2 services still on an earlier version: blog/web, shop/web; jaco secret roll db.key \
+                  gives them this one, and so does their next jaco apply\n";
+    assert_eq!(stored.1, format!("secret db.key stored as version 2\n{behind}"));
     assert_eq!(containers_of(&cluster, "web").await, web, "nobody asked for it yet");
     let output = cluster.cli(2, &["scale", "shop/web", "2"]);
     assert!(output.status.success(), "{}", said(&output));
