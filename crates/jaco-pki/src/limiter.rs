@@ -1,4 +1,4 @@
-//! Rate limit of failed handshakes by source. Pure: the time is an argument.
+//! Rate limit of handshakes, or of failed ones, by source. Pure: the time is an argument.
 //!
 //! Memory is bounded: each source costs one number, and of too many sources the one that is cleared
 //! first is dropped.
@@ -9,10 +9,10 @@ use std::time::Duration;
 
 /// Limits of a source before it is blocked for a while.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FailureLimits {
-    /// Allowed failures in a row. Generous, since a whole site may share one address.
+pub struct SourceLimits {
+    /// How many are allowed in a row. Generous, since a whole site may share one address.
     pub burst: u32,
-    /// One failure expires per this time; so a blocked source gets one more attempt per such time.
+    /// One of them expires per this time; so a blocked source gets one more attempt per such time.
     pub forgiven_every: Duration,
     /// Sources remembered.
     pub sources_max: usize,
@@ -28,19 +28,19 @@ pub enum Loopback {
     Counted,
 }
 
-/// The failures of all sources.
+/// What is counted of all sources.
 #[derive(Debug)]
-pub(crate) struct FailureLimiter {
-    limits: FailureLimits,
-    /// When the last failure of each source will have been forgotten, since the limiter's start.
+pub(crate) struct SourceLimiter {
+    limits: SourceLimits,
+    /// When the last one of each source will have been forgotten, since the limiter's start.
     clear_at: BTreeMap<Source, Duration>,
 }
 
-/// Whom a failure is charged to: an IPv4 address, or the /64 network that one IPv6 subscriber gets.
+/// Whom something is charged to: an IPv4 address, or the /64 network that one IPv6 subscriber gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Source(IpAddr);
 
-/// What a failure did to its source.
+/// What was charged did to its source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Charge {
     Borne,
@@ -48,7 +48,7 @@ pub(crate) enum Charge {
     NowBlocked,
 }
 
-impl Default for FailureLimits {
+impl Default for SourceLimits {
     fn default() -> Self {
         Self {
             burst: 20,
@@ -72,16 +72,22 @@ impl From<IpAddr> for Source {
     }
 }
 
-impl FailureLimiter {
-    pub(crate) fn new(limits: FailureLimits) -> Self {
+impl SourceLimiter {
+    pub(crate) fn new(limits: SourceLimits) -> Self {
         Self { limits, clear_at: BTreeMap::new() }
     }
 
     pub(crate) fn is_blocked(&self, source: Source, now: Duration) -> bool {
-        self.clear_at.get(&source).is_some_and(|&clear_at| clear_at > now + self.tolerance())
+        self.blocked_for(source, now).is_some()
     }
 
-    /// Charges one failure to `source`.
+    /// How long a source stays blocked if nothing more is charged to it; nothing where it is not blocked.
+    pub(crate) fn blocked_for(&self, source: Source, now: Duration) -> Option<Duration> {
+        let clear_at = self.clear_at.get(&source)?;
+        clear_at.checked_sub(now + self.tolerance()).filter(|left| !left.is_zero())
+    }
+
+    /// Charges one more to `source`.
     pub(crate) fn charge(&mut self, source: Source, now: Duration) -> Charge {
         if self.limits.loopback == Loopback::Exempt && source.0.is_loopback() {
             return Charge::Borne;
@@ -129,7 +135,7 @@ mod tests {
 
     use super::*;
 
-    const LIMITS: FailureLimits = FailureLimits {
+    const LIMITS: SourceLimits = SourceLimits {
         burst: 3,
         forgiven_every: Duration::from_secs(10),
         sources_max: 4,
@@ -142,7 +148,7 @@ mod tests {
 
     #[test]
     fn blocks_after_the_burst_and_forgives_with_time() {
-        let mut limiter = FailureLimiter::new(LIMITS);
+        let mut limiter = SourceLimiter::new(LIMITS);
         let who = source("192.0.2.1");
         let at = Duration::from_secs;
         for _ in 0..3 {
@@ -159,13 +165,13 @@ mod tests {
     #[test]
     fn loopback_is_not_blocked_by_default() {
         let blocked_by_ten = |limits, who| {
-            let mut limiter = FailureLimiter::new(limits);
+            let mut limiter = SourceLimiter::new(limits);
             for _ in 0..10 {
                 limiter.charge(who, Duration::ZERO);
             }
             limiter.is_blocked(who, Duration::ZERO)
         };
-        let counted = FailureLimits { loopback: Loopback::Counted, ..LIMITS };
+        let counted = SourceLimits { loopback: Loopback::Counted, ..LIMITS };
         for address in ["127.0.0.1", "127.9.9.9", "::1"] {
             assert!(!blocked_by_ten(LIMITS, source(address)));
             assert!(blocked_by_ten(counted, source(address)));
@@ -184,7 +190,7 @@ mod tests {
         /// Law: memory is bounded, and a block never lasts longer than one interval, whatever comes.
         #[test]
         fn bounded_in_memory_and_time(failures in prop::collection::vec((0u8..12, 0u64..5), 0..200)) {
-            let mut limiter = FailureLimiter::new(LIMITS);
+            let mut limiter = SourceLimiter::new(LIMITS);
             let mut now = Duration::ZERO;
             for (host, pause) in failures {
                 now += Duration::from_secs(pause);

@@ -2,13 +2,14 @@
 //!
 //! Everything before the end of a handshake is done by unauthenticated peers, so everything is
 //! bounded: its time, the concurrent handshakes in total and per source, those that compute, and the
-//! failures of a source. A socket is given a place or closed at once, so none waits behind another one.
+//! failures of a source. A socket is given a place or none at once, so none waits behind another one; strangers of one source
+//! are answered at a pace, and those that are refused learn it a moment later.
 //! A failure is a value on a channel, not only a log line. Only finished handshakes reach
 //! the server.
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -29,9 +30,11 @@ use crate::connection::{
     AdmissionRefusal, AnonymousLimits, Connections, PeerIdentity, TlsConnection, Vouched,
 };
 use crate::identity::IdentityError;
-use crate::limiter::{Charge, FailureLimiter, FailureLimits, Source};
+use crate::limiter::{Charge, Source, SourceLimiter, SourceLimits};
 use crate::operator::ClientCertificate;
+use crate::pace::{Overtaken, Pace};
 use crate::places::{Acquaintance, Place, PlaceLimits, Places};
+use crate::tarpit::Tarpit;
 use crate::tls::{CertificateStore, Current};
 use crate::turns::Turns;
 use crate::verifier;
@@ -51,6 +54,10 @@ const QUEUE: u32 = 4096;
 /// they may compute, which was 1,750 handshakes a second on one (ADR 0140).
 const RESTS_OF_STRANGERS: u32 = 3;
 
+/// With fewer descriptors than these there is no tarpit: it takes one for each refused socket and another one for each handshake
+/// of a stranger.
+const TARPIT_DESCRIPTORS: u64 = 4096;
+
 /// How long the connection of a peer with an expired certificate lives: enough to renew it.
 const RENEWAL_TIME: Duration = Duration::from_secs(600);
 
@@ -69,12 +76,14 @@ pub struct Options {
     pub handshake_grace: Duration,
     /// Handshakes that compute at once: of sources that a credential came from before, and of all others.
     pub computing_max: usize,
+    /// Refused sockets of strangers that are kept for a second before they are closed.
+    pub tarpit: usize,
     pub anonymous: AnonymousLimits,
     /// After this age reads end and the connection winds down. A connection never outlives its
     /// peer's certificate by more than the time to renew an expired one. This is the hard end: let the HTTP/2 server ask for a new
     /// connection a little earlier, so that no request is cut off.
     pub connection_age_max: Option<Duration>,
-    pub failures: FailureLimits,
+    pub failures: SourceLimits,
     /// A socket whose descriptor is not below this number is closed: the rest is for what the process needs to go on.
     pub descriptors_max: Option<u64>,
 }
@@ -142,13 +151,15 @@ struct Shared {
     /// Of sources that a credential came from before.
     turns_of_known: Turns,
     turns_of_strangers: Turns,
+    pace_of_strangers: Pace,
+    tarpit: Tarpit,
     started: Instant,
     unreported: AtomicU64,
 }
 
 /// What is known of the sources.
 struct Gate {
-    limiter: FailureLimiter,
+    limiter: SourceLimiter,
     places: Places,
 }
 
@@ -167,9 +178,10 @@ impl Default for Options {
             handshakes_per_source_max: 64,
             handshake_grace: Duration::from_millis(100),
             computing_max: half_of_the_processors(),
+            tarpit: 1024,
             anonymous: AnonymousLimits::default(),
             connection_age_max: Some(Duration::from_secs(3600)),
-            failures: FailureLimits::default(),
+            failures: SourceLimits::default(),
             descriptors_max: None,
         }
     }
@@ -261,20 +273,30 @@ async fn accept_all(
             shared.wiring.connections.close_oldest_stranger();
             continue;
         }
-        let Some(held) = shared.enter(source) else { continue };
-        let work = establish(held, stream, source, incoming.clone());
+        let acquaintance = shared.acquaintance(source);
+        let grip = shared.grip(&stream, acquaintance);
+        let Some(held) = shared.enter(source, acquaintance) else {
+            if let Some(socket) = grip {
+                let tarpit = shared.tarpit.clone();
+                let holding = async move { tarpit.hold(socket).await };
+                tokio::spawn(stop.clone().run_until_cancelled_owned(holding));
+            }
+            continue;
+        };
+        let work = establish(held, stream, source, grip, incoming.clone());
         tokio::spawn(stop.clone().run_until_cancelled_owned(work));
     }
 }
 
-/// Takes one socket through its handshake and hands it over.
+/// Takes one socket through its handshake and hands it over. One that had to make room is held by its `grip`, if it has one.
 async fn establish(
     held: Held,
     stream: TcpStream,
     source: SocketAddr,
+    grip: Option<OwnedFd>,
     incoming: mpsc::Sender<TlsConnection>,
 ) {
-    let shared = &held.shared;
+    let shared = Arc::clone(&held.shared);
     let limit = shared.options.handshake_timeout;
     let outcome = tokio::select! {
         outcome = tokio::time::timeout(limit, held.handshake(stream)) => {
@@ -283,9 +305,19 @@ async fn establish(
         () = held.place.end.cancelled() => Err(HandshakeReason::TooManyAtOnce),
     };
     match outcome.and_then(|finished| shared.admit(*finished, source)) {
-        // The server has gone if this fails, and with it the need for connections.
-        Ok(connection) => drop(Box::pin(incoming.send(connection)).await),
-        Err(reason) => shared.fail(source, reason),
+        Ok(connection) => {
+            drop(grip);
+            // The server has gone if this fails, and with it the need for connections.
+            drop(Box::pin(incoming.send(connection)).await);
+        }
+        Err(reason) => {
+            let refused = grip.filter(|_| reason == HandshakeReason::TooManyAtOnce);
+            drop(held);
+            shared.fail(source, reason);
+            if let Some(socket) = refused {
+                shared.tarpit.hold(socket).await;
+            }
+        }
     }
 }
 
@@ -314,6 +346,10 @@ impl Held {
         hello: Box<StartHandshake<TcpStream>>,
     ) -> Result<Box<Finished>, HandshakeReason> {
         self.shared.gate().places.greeted(&self.place);
+        if self.acquaintance == Acquaintance::Stranger {
+            let paced = self.shared.pace_of_strangers.wait(self.place.source).await;
+            paced.map_err(|Overtaken| HandshakeReason::TooManyAtOnce)?;
+        }
         // Asked for only now, so that a socket that was slow gets the newest certificate.
         let used = self.shared.wiring.store.current();
         let turns = match self.acquaintance {
@@ -344,27 +380,42 @@ impl Shared {
             per_source: options.handshakes_per_source_max,
             grace: options.handshake_grace,
         };
-        let limiter = FailureLimiter::new(options.failures);
+        let limiter = SourceLimiter::new(options.failures);
         let gate = Gate { limiter, places: Places::new(limits) };
         let computing_max = options.computing_max;
+        let is_scarce = options.descriptors_max.is_some_and(|max| max < TARPIT_DESCRIPTORS);
+        let tarpit = if is_scarce { 0 } else { options.tarpit };
         Self {
             wiring,
             options,
             gate: Mutex::new(gate),
             turns_of_known: Turns::new(computing_max, 0),
             turns_of_strangers: Turns::new(computing_max, RESTS_OF_STRANGERS),
+            pace_of_strangers: Pace::new(),
+            tarpit: Tarpit::new(tarpit),
             started: Instant::now(),
             unreported: AtomicU64::new(0),
         }
     }
 
-    /// Gives a socket its place, unless its source is blocked or has no place left.
-    fn enter(self: &Arc<Self>, address: SocketAddr) -> Option<Held> {
-        let source = Source::from(address.ip());
-        let acquaintance = match self.wiring.connections.has_proved(source) {
+    fn acquaintance(&self, address: SocketAddr) -> Acquaintance {
+        match self.wiring.connections.has_proved(address.ip().into()) {
             true => Acquaintance::Known,
             false => Acquaintance::Stranger,
-        };
+        }
+    }
+
+    /// To keep the socket of a stranger that has to be refused. Known sources learn at once that they are.
+    fn grip(&self, stream: &TcpStream, acquaintance: Acquaintance) -> Option<OwnedFd> {
+        match acquaintance {
+            Acquaintance::Known => None,
+            Acquaintance::Stranger => self.tarpit.grip(stream),
+        }
+    }
+
+    /// Gives a socket its place, unless its source is blocked or has no place left.
+    fn enter(self: &Arc<Self>, address: SocketAddr, acquaintance: Acquaintance) -> Option<Held> {
+        let source = Source::from(address.ip());
         let now = self.started.elapsed();
         let place = {
             let mut gate = self.gate();

@@ -2,13 +2,13 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use jaco_pki::listener::{self, Options, Wiring};
 use jaco_pki::{
-    AnonymousLimits, CertificateStore, Connections, Dialer, FailureLimits, HandshakeReason,
-    Loopback, PeerIdentity, TlsListener,
+    AnonymousLimits, CertificateStore, Connections, Dialer, HandshakeReason, Loopback,
+    PeerIdentity, SourceLimits, TlsListener,
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -56,7 +56,7 @@ async fn garbage_is_refused_and_the_listener_continues() {
 async fn connection_without_data_is_no_failure() {
     let ca = authority(OURS);
     let failures =
-        FailureLimits { burst: 1, loopback: Loopback::Counted, ..FailureLimits::default() };
+        SourceLimits { burst: 1, loopback: Loopback::Counted, ..SourceLimits::default() };
     let options = Options { failures, ..Options::default() };
     let mut server = EchoServer::with_options(store(&ca, 1), options).await;
     for _ in 0..5 {
@@ -71,11 +71,11 @@ async fn connection_without_data_is_no_failure() {
 #[tokio::test]
 async fn failing_source_is_blocked_and_reported_once() {
     let ca = authority(OURS);
-    let failures = FailureLimits {
+    let failures = SourceLimits {
         burst: 2,
         forgiven_every: Duration::from_secs(3600),
         loopback: Loopback::Counted,
-        ..FailureLimits::default()
+        ..SourceLimits::default()
     };
     let options = Options { failures, ..Options::default() };
     let mut server = EchoServer::with_options(store(&ca, 1), options).await;
@@ -144,6 +144,65 @@ async fn one_source_cannot_take_every_handshake() {
     assert_eq!(server.next_failure().await, HandshakeReason::TooManyAtOnce);
     closed(&mut first).await;
     drop(second);
+}
+
+/// R-FAULT-3: a stranger whose handshake made room for another one learns it a second later, so that one who connects again at
+/// once does so once a second. A source that a credential came from is told at once.
+#[tokio::test]
+async fn strangers_that_are_refused_wait_for_the_end() {
+    let ca = authority(OURS);
+    let options = Options { handshakes_per_source_max: 1, ..Options::default() };
+    let server = EchoServer::with_options(store(&ca, 1), options).await;
+    let refused = async || {
+        let mut first = TcpStream::connect(server.address).await.unwrap();
+        let begun = Instant::now();
+        let _second = TcpStream::connect(server.address).await.unwrap();
+        closed(&mut first).await;
+        begun.elapsed()
+    };
+    let stranger = refused().await;
+    assert!(stranger >= Duration::from_millis(900), "{stranger:?}");
+    let peer = Dialer::peer(store(&ca, 2), NodeId(1));
+    let mut peer = within(peer.connect(server.address)).await.unwrap();
+    assert!(echoes(&mut peer).await);
+    let known = refused().await;
+    assert!(known < Duration::from_millis(500), "{known:?}");
+}
+
+/// R-FAULT-3: handshakes of a stranger's address are answered at a pace, however many it begins; others wait for none of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn handshakes_of_a_stranger_are_paced() {
+    const FLOOD: usize = 32;
+    let ca = authority(OURS);
+    let server = EchoServer::with_options(store(&ca, 1), Options::default()).await;
+    let (address, done) = (server.address, Arc::new(AtomicUsize::new(0)));
+    let operator = Dialer::operator(trust(&ca)).unwrap();
+    let mut flood = JoinSet::new();
+    for _ in 0..FLOOD {
+        let (operator, done) = (operator.clone(), Arc::clone(&done));
+        flood.spawn(async move {
+            loop {
+                let socket = socket([127, 0, 0, 2], address).await;
+                if operator.over(socket).await.is_ok() {
+                    done.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        });
+    }
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(3) {
+        let other = socket([127, 0, 0, 3], address).await;
+        let asked = Instant::now();
+        let mut other = within(operator.over(other)).await.unwrap();
+        assert!(echoes(&mut other).await);
+        assert!(asked.elapsed() < Duration::from_secs(1), "{:?}", asked.elapsed());
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    flood.shutdown().await;
+    // 64 at once, and 20 a second.
+    let seconds = begun.elapsed().as_secs_f64();
+    let done = f64::from(u32::try_from(done.load(Ordering::Relaxed)).unwrap());
+    assert!((70.0..=66.0 + 20.0 * seconds).contains(&done), "{done} in {seconds} s");
 }
 
 /// Few handshakes compute at a time, but that is nobody's failure: all the others wait for their turn.
@@ -318,6 +377,8 @@ async fn a_flood_of_sockets_holds_up_nobody() {
         handshakes_per_source_max: 16,
         handshake_timeout: hour,
         handshake_grace: hour,
+        // Or it would not be as fast as it can.
+        tarpit: 0,
         ..Options::default()
     };
     let mut server = EchoServer::with_options(store(&ca, 1), options).await;
@@ -389,11 +450,11 @@ async fn bursts_of_sockets_are_kept() {
 async fn blocked_sources_take_no_places() {
     let ca = authority(OURS);
     let hour = Duration::from_secs(3600);
-    let failures = FailureLimits {
+    let failures = SourceLimits {
         burst: 0,
         forgiven_every: hour,
         loopback: Loopback::Counted,
-        ..FailureLimits::default()
+        ..SourceLimits::default()
     };
     let options = Options {
         handshakes_max: 1,
