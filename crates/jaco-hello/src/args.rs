@@ -7,6 +7,7 @@ pub(crate) const USAGE: &str = "\
 usage: hello <command>
   serve [--port N]                  answer HTTP (default: $PORT, else 8080)
   check URL                         exit 0 if URL answers 2xx, else 1
+  expect FILE WORD                  exit 0 if FILE has WORD in it, else 1
   watch URL [--every MS]            ask URL until stdin ends; say which requests failed, and how many
   sleep [SECONDS]                   wait for the time or for a stop signal
   exit CODE [--after MS]            exit with CODE
@@ -27,6 +28,7 @@ HELLO_VERSION, HELLO_HEALTHY_AFTER_MS, HELLO_UNHEALTHY_AFTER_MS, HELLO_DRAIN_MS,
 pub(crate) enum Command {
     Serve { port: u16 },
     Check { url: String },
+    Expect { file: String, word: String },
     Watch { url: String, every: Duration },
     Sleep { limit: Option<Duration> },
     Exit { code: u8, after: Duration },
@@ -68,6 +70,10 @@ pub(crate) fn parse(args: impl Iterator<Item = String>) -> Result<Command, Usage
     let command = match name.as_str() {
         "serve" => Command::Serve { port: args.option("--port")?.unwrap_or_else(default_port) },
         "check" => Command::Check { url: args.take_word().ok_or(UsageError::Missing("URL"))? },
+        "expect" => Command::Expect {
+            file: args.take_word().ok_or(UsageError::Missing("FILE"))?,
+            word: args.take_word().ok_or(UsageError::Missing("WORD"))?,
+        },
         "watch" => Command::Watch {
             every: args.millis("--every", 10)?,
             url: args.take_word().ok_or(UsageError::Missing("URL"))?,
@@ -162,6 +168,8 @@ mod tests {
         let ms = Duration::from_millis;
         check("serve --port 81", Ok(Command::Serve { port: 81 }));
         check("check http://a/", Ok(Command::Check { url: "http://a/".to_owned() }));
+        let expect = Command::Expect { file: "/a".to_owned(), word: "b".to_owned() };
+        check("expect /a b", Ok(expect));
         let watch = Command::Watch { url: "http://a/".to_owned(), every: ms(5) };
         check("watch http://a/ --every 5", Ok(watch));
         check("sleep", Ok(Command::Sleep { limit: None }));
@@ -179,6 +187,7 @@ mod tests {
         check("", Err(UsageError::NoCommand));
         check("dance", Err(UsageError::UnknownCommand("dance".to_owned())));
         check("exit", Err(UsageError::Missing("CODE")));
+        check("expect /a", Err(UsageError::Missing("WORD")));
         check("exit 300", Err(UsageError::NotANumber { name: "CODE", value: "300".to_owned() }));
         check("serve --port", Err(UsageError::Missing("--port")));
         check("sleep 1 2", Err(UsageError::UnknownArgument("2".to_owned())));

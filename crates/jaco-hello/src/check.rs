@@ -1,4 +1,4 @@
-//! `hello check URL`: the health probe of an image that has no shell and no curl.
+//! `hello check URL` and `hello expect FILE WORD`: health probes of an image that has no shell, no curl and no grep.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
@@ -26,6 +26,21 @@ pub(crate) fn run(url: &str) -> ExitCode {
         }
         Err(error) => {
             say::line(&format!("{url}: {error}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whether a file has a word in it.
+pub(crate) fn content(file: &str, word: &str) -> ExitCode {
+    match std::fs::read_to_string(file) {
+        Ok(content) if content.contains(word) => ExitCode::SUCCESS,
+        Ok(_) => {
+            say::line(&format!("{file} has no {word:?}"));
+            ExitCode::FAILURE
+        }
+        Err(error) => {
+            say::line(&format!("{file}: {error}"));
             ExitCode::FAILURE
         }
     }

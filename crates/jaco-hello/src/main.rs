@@ -31,6 +31,7 @@ fn run(command: Command) -> ExitCode {
     match command {
         Command::Serve { port } => serve::run(port),
         Command::Check { url } => check::run(&url),
+        Command::Expect { file, word } => check::content(&file, &word),
         Command::Watch { url, every } => watch::run(&url, every),
         Command::Sleep { limit } => work::sleep(limit),
         Command::Exit { code, after } => work::exit_after(code, after),

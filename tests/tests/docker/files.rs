@@ -335,3 +335,77 @@ async fn named_configs_and_secrets_are_stored_by_the_cluster() {
     assert_eq!(run(1, &["secret", "rm", "db.key"]).0, Some(0));
     assert_eq!(run(1, &["secret", "rm", "db.key"]).0, Some(3), "it is gone");
 }
+
+/// Healthy only with a password that works.
+const CHECKED: &str = "
+name: shop
+services:
+  web:
+    image: jaco-hello:v1
+    secrets: [db]
+    healthcheck:
+      test: [CMD, /hello, expect, /run/secrets/db, good]
+      interval: 1s
+      retries: 2
+    deploy: {replicas: 2, update_config: {parallelism: 1, monitor: 1s}}
+secrets: {db: {external: true}}
+";
+
+/// R-IN-5, R-ROLL-3: a version with which replicas do not become healthy is not left on any of them: the roll goes back, the
+/// replicas that served go on, and what is pinned is the former version.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_roll_that_fails_goes_back_to_the_former_version() {
+    let cluster = Cluster::start(3, Engine::Docker).await;
+    let project = tempfile::tempdir().expect("temporary files can be made");
+    let write = |name: &str, text: &str| {
+        fs::write(project.path().join(name), text).expect("temporary files can be written");
+    };
+    let set = |value: &str, flags: &[&str]| {
+        write("db.txt", value);
+        let path = project.path().join("db.txt");
+        let path = path.to_str().expect("a text");
+        cluster.cli(1, &[&["secret", "set", "db", path], flags].concat())
+    };
+    write("compose.yaml", CHECKED);
+    let stored = set("a-good-password", &[]);
+    assert!(stored.status.success(), "{}", said(&stored));
+    apply(&cluster, 0, project.path());
+    let serving = containers_of(&cluster, "web").await;
+    assert_eq!(serving.len(), 2);
+
+    let rolled = set("a-mistyped-one", &["--roll"]);
+    let told = said(&rolled);
+    assert_eq!(rolled.status.code(), Some(6), "{told}");
+    assert!(told.contains("rolled back") && !told.contains("mistyped"), "{told}");
+    cluster.converged(0, "shop").await;
+    assert_eq!(containers_of(&cluster, "web").await, serving, "those that served go on");
+    for id in &serving {
+        assert_eq!(seen(id, "/run/secrets/db").content, "a-good-password");
+    }
+    let versions = || {
+        let output = cluster.cli(2, &["secret", "get", "db", "-o", "json"]);
+        let secret: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        (secret["version"].clone(), secret["uses"][0]["versions"].clone())
+    };
+    let (newest, held) = versions();
+    assert_eq!((&newest, held.as_array().map(Vec::len)), (&2.into(), Some(1)), "{held}");
+    assert_eq!((&held[0]["version"], &held[0]["replicas"]), (&1.into(), &2.into()), "{held}");
+
+    // A replica that is replaced meanwhile gets what the revision has that it went back to.
+    let gone = &serving[0];
+    docker(&["kill", gone]);
+    eventually("it is replaced", || async {
+        let running = containers_of(&cluster, "web").await;
+        if running.len() == 2 && !running.contains(gone) { Ok(running) } else { Err(running) }
+    })
+    .await;
+    for id in containers_of(&cluster, "web").await {
+        assert_eq!(seen(&id, "/run/secrets/db").content, "a-good-password");
+    }
+
+    let rolled = set("another-good-password", &["--roll"]);
+    assert!(rolled.status.success(), "{}", said(&rolled));
+    for id in containers_of(&cluster, "web").await {
+        assert_eq!(seen(&id, "/run/secrets/db").content, "another-good-password");
+    }
+}
