@@ -1,7 +1,7 @@
 //! Names of instances and how they are looked up. Which address is tried first is for the resolver.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use jaco_types::{DeploymentName, Ipv4Prefix, NetworkId, NetworkReach};
 
@@ -66,6 +66,8 @@ pub struct Asker {
     pub networks: Vec<NetworkId>,
     /// Whether its questions about other names are forwarded.
     pub reach: NetworkReach,
+    /// To whom they are, in this order; none are those of the node.
+    pub resolvers: Vec<IpAddr>,
 }
 
 /// What a name is.

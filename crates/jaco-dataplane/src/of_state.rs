@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use jaco_state::ClusterState;
 use jaco_state::network::{Network as NetworkRow, Quarantine};
@@ -127,7 +128,7 @@ struct Live<'a> {
     id: InstanceId,
     node: NodeId,
     service: &'a ServiceKey,
-    /// The spec that its aliases are from; no name leads to one without.
+    /// The spec that its aliases and resolvers are from; no name leads to one without.
     spec: Option<(Revision, SpecHash)>,
     addresses: &'a [InstanceAddress],
     readiness: Readiness,
@@ -187,18 +188,22 @@ fn instance(state: &ClusterState, live: &Live<'_>, exposure: Exposure) -> Instan
         replica: replica.strip_prefix(&prefix).unwrap_or(replica).to_lowercase(),
         names: BTreeSet::from([service.to_lowercase()]),
         aliases: aliases(state, live),
+        resolvers: own_spec(state, live).map(|spec| spec.resolvers.clone()).unwrap_or_default(),
         addresses: live.addresses.iter().map(|own| (own.network, own.address)).collect(),
         readiness: live.readiness,
         exposure,
     }
 }
 
-/// The aliases of its revision, where that is kept: attachments and addresses have one order (NET-4).
+/// The spec of its revision, where that is kept.
+fn own_spec<'a>(state: &'a ClusterState, live: &Live<'_>) -> Option<&'a Arc<ServiceSpec>> {
+    let (revision, hash) = live.spec?;
+    state.service_spec(live.service, revision).filter(|spec| spec.hash == hash)
+}
+
+/// The aliases of its revision: attachments and addresses have one order (NET-4).
 fn aliases(state: &ClusterState, live: &Live<'_>) -> BTreeMap<NetworkId, BTreeSet<String>> {
-    let Some((revision, hash)) = live.spec else { return BTreeMap::new() };
-    let spec = state.service_spec(live.service, revision);
-    let is_its_own = |spec: &&std::sync::Arc<ServiceSpec>| spec.hash == hash;
-    let Some(spec) = spec.filter(is_its_own) else { return BTreeMap::new() };
+    let Some(spec) = own_spec(state, live) else { return BTreeMap::new() };
     let attached = live.addresses.iter().zip(&spec.networks);
     let names = attached.map(|(own, attachment)| {
         let names = attachment.aliases.iter().map(|alias| alias.to_lowercase());

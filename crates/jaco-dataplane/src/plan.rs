@@ -184,5 +184,6 @@ fn asker(topology: &Topology, instance: &Instance) -> Asker {
         deployment: instance.deployment.clone(),
         networks,
         reach: if external { NetworkReach::Outside } else { NetworkReach::Internal },
+        resolvers: instance.resolvers.clone(),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use jaco_types::{DeploymentName, InstanceId, Ipv4Prefix, NetworkId, NetworkReach, NodeId, Subnet};
 
@@ -91,6 +91,8 @@ pub struct Instance {
     pub names: BTreeSet<String>,
     /// What it is called in one of its networks only: aliases, `container_name`. Lower case.
     pub aliases: BTreeMap<NetworkId, BTreeSet<String>>,
+    /// Whom the resolver asks for it about names that are not the cluster's, in this order; none are those of the node.
+    pub resolvers: Vec<IpAddr>,
     /// Its addresses, in the order in which it is attached to networks.
     pub addresses: Vec<(NetworkId, Ipv4Addr)>,
     /// Whether its names lead to it.

@@ -317,6 +317,7 @@ fn service(number: usize, version: u8) -> ServiceSpec {
         replicas: u32::try_from(REPLICAS).expect("fits"),
         host_ports: Vec::new(),
         ingress_ports: std::collections::BTreeSet::new(),
+        resolvers: Vec::new(),
         restart: RestartPolicy::Always,
         mode: ServiceMode::Service,
         schedule: None,

@@ -137,6 +137,7 @@ impl ServiceText {
             replicas: self.number("replicas", 1)?,
             host_ports: self.host_ports()?,
             ingress_ports: std::collections::BTreeSet::new(),
+            resolvers: Vec::new(),
             restart: self.restart()?,
             mode: self.mode()?,
             schedule: None,

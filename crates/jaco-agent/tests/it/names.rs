@@ -53,6 +53,7 @@ pub(crate) fn spec_pulled(image: &str, keys: &str, pull: PullPolicy) -> Arc<Serv
         replicas: 1,
         host_ports: vec![],
         ingress_ports: std::collections::BTreeSet::new(),
+        resolvers: Vec::new(),
         restart: RestartPolicy::Always,
         mode: ServiceMode::Service,
         schedule: None,

@@ -76,7 +76,12 @@ pub(crate) static SERVICE: Object = object(&[
         DEVICES,
         "Passed to the engine; pin the service to a node that has the device.",
     ),
-    key("dns", Honoured, ONCE_OR_ONE, "Replaces the engine's DNS server in the container."),
+    key(
+        "dns",
+        Honoured,
+        ONCE_OR_ONE,
+        "Replaces the node's DNS servers for names that are not the cluster's.",
+    ),
     key("dns_opt", Honoured, ONCE, "Passed to the engine."),
     key("dns_search", Honoured, ONCE_OR_ONE, "Passed to the engine."),
     key("domainname", Honoured, Shape::Str, "Passed to the engine."),

@@ -298,6 +298,7 @@ pub(crate) fn deploy(replicas: u32, version: u8) -> Command {
         replicas,
         host_ports: vec![],
         ingress_ports: std::collections::BTreeSet::new(),
+        resolvers: Vec::new(),
         restart: RestartPolicy::Always,
         mode: ServiceMode::Service,
         schedule: None,

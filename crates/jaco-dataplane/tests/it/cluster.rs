@@ -52,6 +52,7 @@ pub(crate) fn instance(node: u64, name: &str, networks: &[u32], address: u8) -> 
         replica: format!("{service}-{address}"),
         names: BTreeSet::from([service.to_owned()]),
         aliases: BTreeMap::new(),
+        resolvers: Vec::new(),
         addresses: networks.iter().map(in_network).collect(),
         readiness: Readiness::Ready,
         exposure: Exposure::Members,

@@ -167,6 +167,7 @@ fn a_site_holds_its_own_networks_and_the_ways_to_their_members() {
                             ),
                         ],
                         reach: Outside,
+                        resolvers: [],
                     },
                 },
                 pool: Some(
@@ -190,7 +191,7 @@ fn an_empty_router_gets_its_policy_first_and_names_last() {
         AddPort(Port { interface: s7, bridge_end: jr7, bridge: br-7, subnet: Subnet(10.65.7.0/24), mtu: 1420 })
         SetPeer { key: 02020202…, peer: Peer { endpoint: Some(192.0.2.2:51820), addresses: {10.64.0.2, 10.65.7.11} } }
         AddRoutes({10.65.7.11})
-        ChangeNames(NamesChange { known: {(NetworkId(7), "db"): Some({"shop": Addresses { ready_here: {}, ready_elsewhere: {10.65.7.11}, starting: {} }}), (NetworkId(7), "db-11"): Some({"shop": Addresses { ready_here: {}, ready_elsewhere: {10.65.7.11}, starting: {} }}), (NetworkId(7), "web"): Some({"shop": Addresses { ready_here: {10.65.7.10}, ready_elsewhere: {}, starting: {} }}), (NetworkId(7), "web-10"): Some({"shop": Addresses { ready_here: {10.65.7.10}, ready_elsewhere: {}, starting: {} }})}, owners: {10.65.7.10: Some(Owner { network: NetworkId(7), name: "web-10.shop" }), 10.65.7.11: Some(Owner { network: NetworkId(7), name: "db-11.shop" })}, askers: {10.65.7.10: Some(Asker { deployment: "shop", networks: [NetworkId(7)], reach: Outside })}, pool: Some(Some(10.64.0.0/12)) })
+        ChangeNames(NamesChange { known: {(NetworkId(7), "db"): Some({"shop": Addresses { ready_here: {}, ready_elsewhere: {10.65.7.11}, starting: {} }}), (NetworkId(7), "db-11"): Some({"shop": Addresses { ready_here: {}, ready_elsewhere: {10.65.7.11}, starting: {} }}), (NetworkId(7), "web"): Some({"shop": Addresses { ready_here: {10.65.7.10}, ready_elsewhere: {}, starting: {} }}), (NetworkId(7), "web-10"): Some({"shop": Addresses { ready_here: {10.65.7.10}, ready_elsewhere: {}, starting: {} }})}, owners: {10.65.7.10: Some(Owner { network: NetworkId(7), name: "web-10.shop" }), 10.65.7.11: Some(Owner { network: NetworkId(7), name: "db-11.shop" })}, askers: {10.65.7.10: Some(Asker { deployment: "shop", networks: [NetworkId(7)], reach: Outside, resolvers: [] })}, pool: Some(Some(10.64.0.0/12)) })
     "#]].assert_eq(&lines);
 }
 

@@ -98,8 +98,8 @@ pub(crate) fn addresses(names: &Names, asker: Ipv4Addr, name: &str) -> Option<Ve
 /// What becomes of a question.
 enum Reply {
     Now(Message),
-    /// For the resolvers outside.
-    Forward(Message),
+    /// For these resolvers outside, or those of the node if there are none.
+    Forward(Message, Vec<IpAddr>),
     Nothing,
 }
 
@@ -129,13 +129,18 @@ impl Shared {
                 self.names.note(message.answers.iter().filter_map(address), now);
                 Reply::Now(message)
             }
-            Outcome::Forward => Reply::Forward(question),
+            Outcome::Forward => Reply::Forward(question, asker.resolvers.clone()),
         }
     }
 
-    async fn forward(&self, question: &Message, transport: Transport) -> Message {
+    async fn forward(
+        &self,
+        question: &Message,
+        resolvers: &[IpAddr],
+        transport: Transport,
+    ) -> Message {
         let pool = self.names.read().pool;
-        let found = self.upstream.ask(question, transport, pool).await;
+        let found = self.upstream.ask(question, resolvers, transport, pool).await;
         let counters = &self.names.counters;
         match &found {
             Some(_) => counters.forwarded.one(),
@@ -178,10 +183,10 @@ async fn serve_datagrams(socket: Arc<tokio::net::UdpSocket>, shared: Arc<Shared>
             Reply::Now(message) => {
                 send(&socket, &message, limit_of(&buffer[..length]), from).await;
             }
-            Reply::Forward(question) => {
+            Reply::Forward(question, resolvers) => {
                 let (socket, shared) = (Arc::clone(&socket), Arc::clone(&shared));
                 tokio::spawn(async move {
-                    let message = shared.forward(&question, Transport::Datagram).await;
+                    let message = shared.forward(&question, &resolvers, Transport::Datagram).await;
                     send(&socket, &message, question.max_payload(), from).await;
                 });
             }
@@ -225,7 +230,9 @@ async fn serve_connection(mut stream: TcpStream, from: IpAddr, shared: &Shared) 
         timeout(IDLE, stream.read_exact(&mut question)).await??;
         let message = match shared.reply(&question, from) {
             Reply::Now(message) => message,
-            Reply::Forward(question) => shared.forward(&question, Transport::Stream).await,
+            Reply::Forward(question, resolvers) => {
+                shared.forward(&question, &resolvers, Transport::Stream).await
+            }
             Reply::Nothing => return Ok(()),
         };
         let answer = message.to_vec().map_err(io::Error::other)?;

@@ -1,6 +1,6 @@
-//! Questions about other names, to the resolvers of the node.
+//! Questions about other names, to the resolvers that a service names, or to those of the node.
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 use std::{io, iter};
 
@@ -14,6 +14,9 @@ use tokio::time::timeout;
 
 /// How long a resolver may take before the next one is asked.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Where resolvers listen.
+const PORT: u16 = 53;
 
 /// Questions at a time: each has a socket of its own.
 const QUESTIONS: usize = 512;
@@ -37,16 +40,18 @@ impl Upstream {
         Self { resolvers, places: Semaphore::new(QUESTIONS) }
     }
 
-    /// The answer of the first resolver that gives one, without addresses of `pool`; `None` if none does, or too
-    /// many questions are being asked.
+    /// The answer of the first of `resolvers` that gives one, or of the first of the node's if they are none, without addresses of
+    /// `pool`; `None` if none does, or too many questions are being asked.
     pub(super) async fn ask(
         &self,
         question: &Message,
+        resolvers: &[IpAddr],
         transport: Transport,
         pool: Option<Ipv4Prefix>,
     ) -> Option<Message> {
         let _place = self.places.try_acquire().ok()?;
-        for resolver in &self.resolvers {
+        let own: Vec<_> = resolvers.iter().map(|address| SocketAddr::new(*address, PORT)).collect();
+        for resolver in if own.is_empty() { &self.resolvers } else { &own } {
             // Another number than the container's: it cannot foresee what is asked outside.
             let mut sent = question.clone();
             sent.metadata.id = u16::try_from(super::seed() & 0xffff).unwrap_or_default();

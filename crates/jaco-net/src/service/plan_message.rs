@@ -1,7 +1,7 @@
 //! A plan as it is said over the socket and kept for the next process.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use jaco_dataplane::edge::ListenerKey;
 use jaco_dataplane::{
@@ -63,6 +63,8 @@ pub(super) struct AskerMessage {
     deployment: String,
     networks: Vec<u32>,
     internal: bool,
+    #[serde(default)]
+    resolvers: Vec<IpAddr>,
 }
 
 impl PlanMessage {
@@ -206,6 +208,7 @@ impl AskerMessage {
             deployment: asker.deployment.to_string(),
             networks: asker.networks.iter().map(|id| id.0).collect(),
             internal: asker.reach == NetworkReach::Internal,
+            resolvers: asker.resolvers.clone(),
         }
     }
 
@@ -218,6 +221,7 @@ impl AskerMessage {
             deployment: DeploymentName::new(&self.deployment).ok()?,
             networks: self.networks.iter().map(|id| NetworkId(*id)).collect(),
             reach,
+            resolvers: self.resolvers.clone(),
         };
         Some((self.address, asker))
     }
@@ -233,7 +237,7 @@ pub(super) fn read_listeners(texts: &[String]) -> Option<BTreeSet<ListenerKey>> 
 
 #[cfg(test)]
 pub(super) mod tests {
-    use std::net::SocketAddr;
+    use std::net::{Ipv6Addr, SocketAddr};
 
     use super::super::message::{Order, receive, send};
     use super::*;
@@ -254,6 +258,7 @@ pub(super) mod tests {
             deployment: deployment.clone(),
             networks: vec![NetworkId(7), NetworkId(8)],
             reach,
+            resolvers: vec![[192, 0, 2, 53].into(), Ipv6Addr::LOCALHOST.into()],
         };
         SitePlan {
             policy: Policy {

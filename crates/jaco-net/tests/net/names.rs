@@ -18,8 +18,12 @@ pub(crate) const TESTS: &[Test] = &[
     ("names_lead_to_ready_instances_near_ones_first", names_lead_to_ready_instances),
     ("names_have_no_other_family_and_addresses_have_names", families_and_addresses),
     ("other_names_are_asked_outside", other_names_are_asked_outside),
+    ("a_service_asks_its_own_resolvers", a_service_asks_its_own_resolvers),
     ("a_container_asks_at_most_so_often", a_container_asks_at_most_so_often),
 ];
+
+/// Where the resolvers of nodes listen here.
+const NODES: u16 = 5353;
 
 const CLUSTER: &str = "
     node 1
@@ -35,12 +39,14 @@ const CLUSTER: &str = "
     instance 2 shop/slow 7 16 starting
     instance 1 blog/web 8 20 ready
     instance 2 blog/db 8 21 ready
+    asks 11 192.0.2.9
+    asks 11 192.0.2.1
 ";
 
 fn served(resolver: bool) -> Lab {
     let scenario = Scenario::new(CLUSTER);
     let mut lab = Lab::new(&scenario);
-    let resolvers = [format!("{}:5353", underlay(1))];
+    let resolvers = [format!("{}:{NODES}", underlay(1))];
     let site = lab.sites.get_mut(&1).unwrap();
     site.start_with(if resolver { &resolvers } else { &[] });
     lab.sites.get_mut(&2).unwrap().start();
@@ -131,9 +137,9 @@ fn families_and_addresses() {
     assert_eq!(code("99.7.65.10.in-addr.arpa.", RecordType::PTR), ResponseCode::NXDomain);
 }
 
-/// A resolver of the node: it knows two names, one of them with an address of the cluster.
-fn outside(lab: &Lab) -> std::sync::mpsc::Receiver<String> {
-    let bind = || UdpSocket::bind((underlay(1), 5353)).unwrap();
+/// A resolver outside, on this port: it knows two names, one of them with an address of the cluster.
+fn outside(lab: &Lab, port: u16) -> std::sync::mpsc::Receiver<String> {
+    let bind = || UdpSocket::bind((underlay(1), port)).unwrap();
     let socket = lab.sites[&1].engine.run(bind).unwrap();
     let (asked, log) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
@@ -164,7 +170,7 @@ fn outside(lab: &Lab) -> std::sync::mpsc::Receiver<String> {
 
 fn other_names_are_asked_outside() {
     let lab = served(true);
-    let asked = outside(&lab);
+    let asked = outside(&lab, NODES);
     let (shop, router) = (lab.container(1, 10), address(7, 2));
     let answer = ask(shop, router, "www.example.", RecordType::A).unwrap();
     assert_eq!(addresses(&answer), [Ipv4Addr::new(203, 0, 113, 9)]);
@@ -181,6 +187,29 @@ fn other_names_are_asked_outside() {
     let answer = ask(lab.container(1, 20), address(8, 2), "db.", RecordType::A).unwrap();
     assert_eq!(addresses(&answer), [address(8, 21)]);
     assert!(asked.recv_timeout(Duration::from_millis(300)).is_err());
+}
+
+/// `dns:` of a service: its own resolvers are asked in place of the node's, the next one where one gives no answer, and
+/// never about names of the cluster.
+fn a_service_asks_its_own_resolvers() {
+    let lab = served(true);
+    let (own, nodes) = (outside(&lab, 53), outside(&lab, NODES));
+    let router = address(7, 2);
+    // Nobody is at its first one.
+    let answer = ask(lab.container(1, 11), router, "www.example.", RecordType::A).unwrap();
+    assert_eq!(addresses(&answer), [Ipv4Addr::new(203, 0, 113, 9)]);
+    assert_eq!(own.recv_timeout(Duration::from_secs(5)).unwrap(), "www.example.");
+    let answer = ask(lab.container(1, 11), router, "rebinding.example.", RecordType::A).unwrap();
+    assert_eq!(addresses(&answer), [Ipv4Addr::new(203, 0, 113, 9)]);
+    assert_eq!(own.recv_timeout(Duration::from_secs(5)).unwrap(), "rebinding.example.");
+    ask(lab.container(1, 11), router, "nobody.shop.jaco.internal.", RecordType::A).unwrap();
+    assert_eq!(addresses_of(lab.container(1, 11), router, "web."), [address(7, 10)]);
+    assert!(own.recv_timeout(Duration::from_millis(300)).is_err());
+    assert!(nodes.try_recv().is_err(), "the node's were not asked");
+    // Others ask the node's.
+    ask(lab.container(1, 10), router, "www.example.", RecordType::A).unwrap();
+    assert_eq!(nodes.recv_timeout(Duration::from_secs(5)).unwrap(), "www.example.");
+    assert!(own.try_recv().is_err());
 }
 
 fn a_container_asks_at_most_so_often() {

@@ -17,7 +17,7 @@ use jaco_types::{
 pub(crate) const PORT: u16 = 51820;
 
 /// The lines of a cluster: `node 1`, `network 7 internal`, `instance 1 shop/web 7,8 10 starting`, `served 10`,
-/// `listen 80`.
+/// `asks 10 192.0.2.1`, `listen 80`.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Scenario {
     pub(crate) lines: Vec<String>,
@@ -58,17 +58,22 @@ impl Scenario {
                     let (transport, port) = (Transport::Tcp, port.parse().unwrap());
                     topology.listeners.insert(ListenerKey { transport, address: None, port });
                 }
-                ["served", address] => {
-                    let address: u8 = address.parse().unwrap();
-                    let mut instances = topology.instances.values_mut();
-                    let has = |it: &&mut Instance| it.addresses[0].1.octets()[3] == address;
-                    instances.find(has).unwrap().exposure = Exposure::Edges;
+                ["served", address] => at(&mut topology, address).exposure = Exposure::Edges,
+                ["asks", address, resolver] => {
+                    at(&mut topology, address).resolvers.push(resolver.parse().unwrap());
                 }
                 _ => panic!("unknown line {line:?}"),
             }
         }
         topology
     }
+}
+
+/// The instance whose first address ends so.
+fn at<'a>(topology: &'a mut Topology, last: &str) -> &'a mut Instance {
+    let last: u8 = last.parse().unwrap();
+    let mut instances = topology.instances.values_mut();
+    instances.find(|it| it.addresses[0].1.octets()[3] == last).unwrap()
 }
 
 /// The first three bytes of a network's addresses.
@@ -116,6 +121,7 @@ fn instance(node: u64, name: &str, networks: &[u64], last: u8, readiness: &str) 
         replica: format!("{service}-{last}"),
         names: BTreeSet::from([service.to_owned()]),
         aliases: BTreeMap::new(),
+        resolvers: Vec::new(),
         addresses: networks
             .iter()
             .map(|id| (NetworkId(u32::try_from(*id).unwrap()), address(*id, last)))

@@ -2,6 +2,7 @@
 //! A conversion must lose nothing in either direction.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use bytes::Bytes;
 use jaco_types::route::RouteDomain;
@@ -35,6 +36,21 @@ pub(super) fn whole<M: Message + Default>(bytes: &[u8]) -> Result<M, Problem> {
         0 => Ok(message),
         unread => Err(Problem::Unread { unread }),
     }
+}
+
+/// An address as its 4 or 16 bytes.
+pub(super) fn ip_to_wire(address: IpAddr) -> Bytes {
+    match address {
+        IpAddr::V4(address) => Bytes::copy_from_slice(&address.octets()),
+        IpAddr::V6(address) => Bytes::copy_from_slice(&address.octets()),
+    }
+}
+
+pub(super) fn ip_from_wire(bytes: &[u8]) -> Result<IpAddr, Problem> {
+    let address = <[u8; 4]>::try_from(bytes)
+        .map(IpAddr::from)
+        .or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from));
+    address.map_err(|_| Problem::Missing("address of 4 or 16 bytes"))
 }
 
 /// Reads a part that may be absent on the wire only.

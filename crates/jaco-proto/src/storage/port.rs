@@ -1,7 +1,6 @@
 //! Published ports, and who has which.
 
 use std::collections::BTreeSet;
-use std::net::IpAddr;
 use std::num::NonZeroU16;
 
 use bytes::Bytes;
@@ -9,7 +8,7 @@ use jaco_state::edge::PortClaim;
 use jaco_types::port::{ListenAddress, PortRange, ProxyProtocol, Transport};
 use jaco_types::{IngressPort, PortKey, Timestamp};
 
-use super::convert::{Wire, ascending, required, wire_enum};
+use super::convert::{Wire, ascending, ip_from_wire, ip_to_wire, required, wire_enum};
 use super::error::Problem;
 use super::observed::port_number;
 use super::wire;
@@ -85,20 +84,12 @@ fn some_port(what: &'static str, number: u32) -> Result<NonZeroU16, Problem> {
 }
 
 fn address_to_wire(address: Option<ListenAddress>) -> Bytes {
-    match address.map(ListenAddress::get) {
-        None => Bytes::new(),
-        Some(IpAddr::V4(address)) => Bytes::copy_from_slice(&address.octets()),
-        Some(IpAddr::V6(address)) => Bytes::copy_from_slice(&address.octets()),
-    }
+    address.map_or_else(Bytes::new, |address| ip_to_wire(address.get()))
 }
 
 fn address_from_wire(bytes: &[u8]) -> Result<Option<ListenAddress>, Problem> {
     if bytes.is_empty() {
         return Ok(None);
     }
-    let address = <[u8; 4]>::try_from(bytes)
-        .map(IpAddr::from)
-        .or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from));
-    let address = address.map_err(|_| Problem::Missing("address of 4 or 16 bytes"))?;
-    Ok(Some(ListenAddress::new(address)?))
+    Ok(Some(ListenAddress::new(ip_from_wire(bytes)?)?))
 }

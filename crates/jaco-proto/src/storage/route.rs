@@ -1,7 +1,6 @@
 //! Routes of deployments.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
 use std::num::NonZeroU16;
 
 use bytes::Bytes;
@@ -15,7 +14,7 @@ use jaco_types::unit::Bytes as Size;
 use jaco_types::{Millis, Revision, Route, RouteKey};
 use prost::Message;
 
-use super::convert::{Wire, ascending, required, whole, wire_enum};
+use super::convert::{Wire, ascending, ip_from_wire, ip_to_wire, required, whole, wire_enum};
 use super::error::{CodecError, Problem};
 use super::observed::port_number;
 use super::wire::deployment_route::Action;
@@ -232,19 +231,11 @@ impl Wire for IpRange {
     type Message = wire::IpRange;
 
     fn to_wire(&self) -> wire::IpRange {
-        let address = match self.first() {
-            IpAddr::V4(address) => Bytes::copy_from_slice(&address.octets()),
-            IpAddr::V6(address) => Bytes::copy_from_slice(&address.octets()),
-        };
-        wire::IpRange { address, length: self.length().into() }
+        wire::IpRange { address: ip_to_wire(self.first()), length: self.length().into() }
     }
 
     fn from_wire(message: wire::IpRange) -> Result<Self, Problem> {
-        let bytes = &*message.address;
-        let address = <[u8; 4]>::try_from(bytes)
-            .map(IpAddr::from)
-            .or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from));
-        let address = address.map_err(|_| Problem::Missing("address of 4 or 16 bytes"))?;
+        let address = ip_from_wire(&message.address)?;
         let what = "prefix length";
         let out_of_range = |_| Problem::OutOfRange { what, value: message.length.into() };
         Ok(Self::new(address, u8::try_from(message.length).map_err(out_of_range)?)?)

@@ -16,7 +16,9 @@ use jaco_types::{
     DeploymentName, DeploymentSpec, GpuChoice, GpuDemand, Millis, ServiceName, ServiceSpec,
 };
 
-use super::convert::{Wire, ascending, list, optional, required, to_list, wire_enum};
+use super::convert::{
+    Wire, ascending, ip_from_wire, ip_to_wire, list, optional, required, to_list, wire_enum,
+};
 use super::error::Problem;
 use super::network;
 use super::observed::port_number;
@@ -217,6 +219,7 @@ impl Wire for ServiceSpec {
             restart: restart_to_wire(self.restart),
             job: self.mode == ServiceMode::Job,
             networks: to_list(&self.networks),
+            resolvers: self.resolvers.iter().map(|address| ip_to_wire(*address)).collect(),
             drain_ms: self.drain.map(|drain| drain.length().0),
             ingress_ports: self.ingress_ports.iter().map(Wire::to_wire).collect(),
             schedule: self.schedule.as_ref().map(Wire::to_wire),
@@ -250,6 +253,11 @@ impl Wire for ServiceSpec {
             },
             schedule: optional(message.schedule)?,
             networks: list(message.networks)?,
+            resolvers: message
+                .resolvers
+                .iter()
+                .map(|bytes| ip_from_wire(bytes))
+                .collect::<Result<_, _>>()?,
             drain: message.drain_ms.map(|ms| DrainTime::new(Millis(ms))).transpose()?,
         })
     }

@@ -927,3 +927,6 @@ pub(crate) const IMAGES: &[(&str, &str)] = &[
          33333333333333333333333333333333331080202002288088b2a0023007",
     ),
 ];
+
+/// An apply of a service that has DNS servers of its own.
+pub(crate) const RESOLVERS: &[(&str, &str)] = &[("apply_with_resolvers", "")];

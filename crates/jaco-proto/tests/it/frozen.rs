@@ -53,6 +53,9 @@ fn log_entries_are_as_they_were() {
     check(&samples, v1_log_entry::OTHER_VALUES, encode_payload, decode_payload);
     let samples: Vec<_> = sample::commands_of_networks().into_iter().map(sample::payload).collect();
     check(&samples, v1_log_entry::NETWORKS, encode_payload, decode_payload);
+    let samples: Vec<_> =
+        sample::commands_of_resolvers().into_iter().map(sample::payload).collect();
+    check(&samples, v1_log_entry::RESOLVERS, encode_payload, decode_payload);
     let samples: Vec<_> = sample::reports_of_routers().into_iter().map(sample::payload).collect();
     check(&samples, v1_log_entry::ROUTERS, encode_payload, decode_payload);
     let samples: Vec<_> = sample::reports_of_edges().into_iter().map(sample::payload).collect();

@@ -1,6 +1,7 @@
 //! Networks of the cluster in a spec: which ones a deployment has, and how its services are attached.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use jaco_compose::facts::{NetworkFacts, NetworkOwner};
@@ -8,9 +9,13 @@ use jaco_compose::{NetworkIn, Networks, Resolved, ResolvedService};
 use jaco_state::Deployment;
 use jaco_types::network::{NETWORK_LENGTH_MAX, NETWORK_LENGTH_MIN};
 use jaco_types::spec::{Attachment, DeploymentSpec, NetworkRef, NetworkSpec, ServiceSpec};
-use jaco_types::{ErrorCode, NetworkName, NetworkReach, NetworkScope, Rejection};
+use jaco_types::{ErrorCode, NetworkName, NetworkReach, NetworkScope, Rejection, ServiceName};
 
 use super::notes::Notes;
+
+/// As many DNS servers as the resolvers of C libraries ask (`MAXNS` in resolv.conf(5)): a container gives up before more have
+/// answered.
+const RESOLVERS_MAX: usize = 3;
 
 /// Whose the networks of a manifest are: the cluster's, once it has a pool.
 pub(super) fn of_state(state: &jaco_state::network::Networks) -> Networks {
@@ -58,18 +63,39 @@ pub(super) fn attach<'a>(
     }
     for spec in services {
         let Some(service) = resolved.services.get(spec.name.as_str()) else { continue };
-        let service = (spec.name.as_str(), service);
-        let attachments = attachments(resolved, networks, service, notes);
-        if !attachments.is_empty() && !service.1.facts.dns.servers.is_empty() {
-            notes.warnings.push(format!(
-                "service {} names DNS servers, which are not asked: in networks of the cluster, names that \
-                 are not the cluster's go to the resolvers of the node",
-                spec.name
-            ));
+        let attachments = attachments(resolved, networks, (spec.name.as_str(), service), notes);
+        let spec = Arc::make_mut(spec);
+        if !attachments.is_empty() {
+            spec.resolvers = resolvers(&spec.name, &service.facts.dns.servers, notes);
         }
-        Arc::make_mut(spec).networks = attachments;
+        spec.networks = attachments;
     }
     Ok(own)
+}
+
+/// The DNS servers of a service that its node can ask. A node asks them from its own network: there its loopback is the
+/// node's.
+fn resolvers(service: &ServiceName, written: &[IpAddr], notes: &mut Notes) -> Vec<IpAddr> {
+    let can_be_asked = |address: &IpAddr| {
+        let address = address.to_canonical();
+        !(address.is_loopback() || address.is_unspecified() || address.is_multicast())
+    };
+    let (mut asked, left): (Vec<IpAddr>, Vec<IpAddr>) =
+        written.iter().partition(|it| can_be_asked(it));
+    for address in left {
+        notes.warnings.push(format!(
+            "service {service}: {address} is not asked for names: nodes ask DNS servers from their own network, where it is no server's \
+             address"
+        ));
+    }
+    if asked.len() > RESOLVERS_MAX {
+        notes.warnings.push(format!(
+            "service {service} names {} DNS servers: the first {RESOLVERS_MAX} are asked",
+            asked.len()
+        ));
+        asked.truncate(RESOLVERS_MAX);
+    }
+    asked
 }
 
 /// What an apply says where networks are those of each node, and some service counts on more than that.

@@ -166,6 +166,7 @@ fn service_spec(name: &str, service: &ResolvedService) -> Result<ServiceSpec, In
         scheduling: SchedulingPolicy::default(),
         on_node_loss: facts.on_node_loss,
         networks: Vec::new(),
+        resolvers: Vec::new(),
         drain: facts.drain,
         container: service.container.canonical.as_str().into(),
         hash: service.container.hash,

@@ -361,12 +361,21 @@ fn services_are_attached_to_networks_of_the_cluster() {
     let warnings = admitted.warnings.join("\n");
     assert!(warnings.contains("prefix length of 16 and gets one of 20"), "{warnings}");
     assert!(warnings.contains("`jaco network create metrics`"), "{warnings}");
-    assert!(warnings.contains("service web names DNS servers, which are not asked"), "{warnings}");
+    assert!(!warnings.contains("DNS"), "{warnings}");
+    let resolvers = |admitted: &Admitted| {
+        let services = admitted.spec.services.values();
+        services.map(|one| (one.name.to_string(), one.resolvers.clone())).collect::<Vec<_>>()
+    };
+    let (web, none) = ("web".to_owned(), vec![]);
+    let others = ["db", "host"].map(|name| (name.to_owned(), none.clone()));
+    let expected = [&others[..], &[(web.clone(), vec![[10, 0, 0, 53].into()])]].concat();
+    assert_eq!(resolvers(&admitted), expected);
     let shared = super::admit(&request(ATTACHED, ""), &with_networks(&["lan", "metrics"])).unwrap();
     assert_eq!(attached(&shared)[0], "db: back(base) @metrics()");
     let before = super::admit(&request(ATTACHED, ""), &Stored::default()).unwrap();
     assert_eq!(attached(&before), ["db: ", "host: ", "web: "]);
     assert!(before.spec.networks.is_empty());
+    assert_eq!(resolvers(&before), [&others[..], &[(web, none)]].concat(), "its engine has them");
     // A container that has a network is another one in each of these; one without is the same.
     let hashes = [&before, &admitted, &shared].map(|admitted| {
         admitted.spec.services.values().map(|service| service.hash).collect::<Vec<_>>()
@@ -374,6 +383,23 @@ fn services_are_attached_to_networks_of_the_cluster() {
     let [db, host, web] =
         [0, 1, 2].map(|at| hashes.iter().map(|hashes| hashes[at]).collect::<BTreeSet<_>>().len());
     assert_eq!((db, host, web), (3, 1, 2));
+}
+
+/// R-IN-2: as many DNS servers as a container would ask, and none at which nodes would ask themselves; each that is left out
+/// is named.
+#[test]
+fn servers_that_nodes_can_ask_are_asked() {
+    let model = r#"{"name":"shop","services":{"web":{"image":"w","dns":["127.0.0.11","10.0.0.1","::1",
+        "10.0.0.2","::ffff:127.0.0.1","fd00::3","0.0.0.0","10.0.0.4","224.0.0.251"]}}}"#;
+    let admitted = super::admit(&request(model, ""), &with_networks(&[])).unwrap();
+    let web = admitted.spec.services.values().next().unwrap();
+    let asked: Vec<String> = web.resolvers.iter().map(ToString::to_string).collect();
+    assert_eq!(asked, ["10.0.0.1", "10.0.0.2", "fd00::3"]);
+    let warnings = admitted.warnings.join("\n");
+    for left in ["127.0.0.11", "::1", "::ffff:127.0.0.1", "0.0.0.0", "224.0.0.251"] {
+        assert!(warnings.contains(&format!("service web: {left} is not asked")), "{warnings}");
+    }
+    assert!(warnings.contains("names 4 DNS servers: the first 3 are asked"), "{warnings}");
 }
 
 /// R-IN-2: where networks are those of each node, services that share one and may be apart are named with what to do; not on

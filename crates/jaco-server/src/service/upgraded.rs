@@ -85,6 +85,18 @@ pub(super) fn runs_may_begin(state: &ClusterState) -> Result<(), Rejection> {
     by_all(state, "jobs can have schedules and be run again", ErrorCode::MembersOutdated)
 }
 
+/// Whether services may have DNS servers of their own in networks of the cluster.
+///
+/// # Errors
+/// `members_outdated` as long as a member runs another version.
+pub(super) fn resolvers_may_begin(state: &ClusterState) -> Result<(), Rejection> {
+    let mut services = state.deployments.values().flat_map(|one| one.spec().services.values());
+    if services.any(|service| !service.resolvers.is_empty()) {
+        return Ok(());
+    }
+    by_all(state, "DNS servers of its own are asked", ErrorCode::MembersOutdated)
+}
+
 /// Whether secrets of tokens may be rotated.
 ///
 /// # Errors

@@ -166,6 +166,7 @@ pub(crate) fn service(name: &str, image: &str) -> ServiceSpec {
         replicas: 1,
         host_ports: Vec::new(),
         ingress_ports: std::collections::BTreeSet::new(),
+        resolvers: Vec::new(),
         restart: RestartPolicy::Always,
         mode: ServiceMode::Service,
         schedule: None,

@@ -1,6 +1,7 @@
 //! One service: what its containers are, and how many of them are wanted.
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::dependency::Dependency;
@@ -64,6 +65,9 @@ pub struct ServiceSpec {
     /// The networks of the cluster that its containers are attached to, the first with the default route.
     /// None where the networks are those of each node, or the container has no network of its own.
     pub networks: Vec<Attachment>,
+    /// The DNS servers that the resolver of its networks asks about names that are not the cluster's, in this order; none
+    /// are those of the node.
+    pub resolvers: Vec<IpAddr>,
     /// How long requests that a replica has got may go on once it leaves the endpoints; none is
     /// [`DrainTime::DEFAULT`].
     pub drain: Option<DrainTime>,

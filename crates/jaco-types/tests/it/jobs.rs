@@ -24,6 +24,7 @@ fn service(name: &str, mode: ServiceMode, after: &[(&str, DependencyCondition)])
         replicas: 1,
         host_ports: Vec::new(),
         ingress_ports: std::collections::BTreeSet::new(),
+        resolvers: Vec::new(),
         restart: RestartPolicy::default(),
         mode,
         schedule: None,

@@ -42,6 +42,15 @@ pub(crate) fn commands_of_networks() -> Vec<Command> {
     ]
 }
 
+/// An apply of a service that has DNS servers of its own.
+pub(crate) fn commands_of_resolvers() -> Vec<Command> {
+    let mut spec = spec_with_networks();
+    let web = spec.services.get_mut(&ServiceName::new("web").unwrap()).unwrap();
+    Arc::make_mut(web).resolvers =
+        ["10.0.0.53", "2001:db8::53"].map(|it| it.parse().unwrap()).into();
+    vec![DeploymentApply::new(deployment_name(), spec).into()]
+}
+
 /// Reports of nodes about their routers: one that works, one that stopped, and one that never worked.
 pub(crate) fn reports_of_routers() -> Vec<Command> {
     let link = |backend| RouterLink { key: [7; 32], port: 51820, backend };

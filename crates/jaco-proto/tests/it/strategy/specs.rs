@@ -1,5 +1,7 @@
 //! Specs of deployments.
 
+use std::net::IpAddr;
+
 use super::*;
 
 pub(crate) fn gpu_demand() -> impl Strategy<Value = GpuDemand> {
@@ -47,11 +49,12 @@ pub(crate) fn service_spec() -> impl Strategy<Value = ServiceSpec> {
         restart_policy(),
         (select(vec![ServiceMode::Service, ServiceMode::Job]), option::of(schedule())),
     );
-    let attachments = (vec(attachment(), 0..3), drain_time(), btree_set(ingress_port(), 0..3));
+    let attachments = (vec(attachment(), 0..3), vec(any::<IpAddr>(), 0..3));
+    let attachments = (attachments, drain_time(), btree_set(ingress_port(), 0..3));
     let hash = (text(), any::<[u8; 32]>(), option::of(gpu_demand()), attachments);
     (wanted, needs, kinds, update_policy(), scheduling_policy(), on_node_loss(), hash).prop_map(
         |(wanted, needs, kinds, update, scheduling, on_node_loss, made)| {
-            let (container, hash, gpus, (networks, drain, ingress_ports)) = made;
+            let (container, hash, gpus, ((networks, resolvers), drain, ingress_ports)) = made;
             let (name, image, placement, replicas) = wanted;
             let (host_ports, depends_on, reservation, limit) = needs;
             let (storage, healthcheck, pull, restart, (mode, schedule)) = kinds;
@@ -63,6 +66,7 @@ pub(crate) fn service_spec() -> impl Strategy<Value = ServiceSpec> {
                 replicas,
                 host_ports,
                 ingress_ports,
+                resolvers,
                 restart,
                 mode,
                 schedule,

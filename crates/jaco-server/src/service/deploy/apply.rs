@@ -28,7 +28,7 @@ impl Write for v1::ApplyRequest {
         let request = Arc::new(self);
         let judged = Arc::clone(&request);
         let admitted = turn.run(move || admission::admit(&judged, &stored)).await?;
-        let Admitted { name, spec, reaches, warnings } = match admitted {
+        let Admitted { name, spec, reaches, mut warnings } = match admitted {
             Ok(admitted) => admitted,
             Err(rejection) => return Err(refused(member, by, &request, rejection).await),
         };
@@ -39,7 +39,7 @@ impl Write for v1::ApplyRequest {
         if let Some(rejection) = taken {
             return Err(refused(member, by, &request, rejection).await);
         }
-        let spec = member.store.read(|state| for_all_members(state, spec));
+        let spec = member.store.read(|state| for_all_members(state, spec, &mut warnings));
         if spec.needs_edges() {
             let known = match request.dry_run {
                 true => member.store.read(upgraded::edges_may_begin),
@@ -117,11 +117,21 @@ fn stored(member: &Member) -> Stored {
 
 /// Removes what older members cannot read: they stop at an entry with privileges. The retention is set once
 /// all members run this version.
-fn for_all_members(state: &ClusterState, spec: DeploymentSpec) -> DeploymentSpec {
-    match state.audit.retention {
-        Some(_) => spec,
-        None => DeploymentSpec { privileges: BTreeMap::new(), ..spec },
+fn for_all_members(
+    state: &ClusterState,
+    mut spec: DeploymentSpec,
+    warnings: &mut Vec<String>,
+) -> DeploymentSpec {
+    if state.audit.retention.is_none() {
+        spec.privileges = BTreeMap::new();
     }
+    if let Err(outdated) = upgraded::resolvers_may_begin(state) {
+        for service in spec.services.values_mut().filter(|one| !one.resolvers.is_empty()) {
+            warnings.push(format!("service {}: {}", service.name, outdated.message));
+            Arc::make_mut(service).resolvers.clear();
+        }
+    }
+    spec
 }
 
 /// Audits a refused apply; nothing else is written (R-IN-3).

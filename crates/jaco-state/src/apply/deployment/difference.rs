@@ -59,6 +59,7 @@ fn fields(before: &ServiceSpec, after: &ServiceSpec) -> Vec<String> {
         scheduling,
         on_node_loss,
         networks,
+        resolvers,
         drain,
         container,
         // Follows from the container.
@@ -89,6 +90,7 @@ fn fields(before: &ServiceSpec, after: &ServiceSpec) -> Vec<String> {
         ("scheduling", *scheduling != after.scheduling),
         ("on_node_loss", *on_node_loss != after.on_node_loss),
         ("networks", *networks != after.networks),
+        ("resolvers", *resolvers != after.resolvers),
         ("drain", *drain != after.drain),
         ("container", *container != after.container),
     ];
