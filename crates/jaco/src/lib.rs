@@ -2,7 +2,7 @@
 //!
 //! Decides nothing about the cluster. From top to bottom: [`cli`] parses and dispatches, `commands`
 //! holds one file per command whose doc comments are the help, `deploy`, `manifest`, `upload`, `import`, `backup`
-//! and `restore` do the work that several commands share, `editor` runs the editor of the user, `complete` answers shells, `session` owns the connection, [`view`] turns
+//! and `restore` do the work that several commands share, `editor` runs the editor of the user, `complete` answers shells, `session` owns the connection, `screen` is what the terminal view shows and does, [`view`] turns
 //! messages into tables and JSON, and only [`output`] prints. A module uses those below it.
 
 pub mod cli;
@@ -32,6 +32,7 @@ pub mod format;
 mod options;
 pub mod output;
 mod partial;
+mod screen;
 pub mod view;
 
 use std::process::ExitCode;

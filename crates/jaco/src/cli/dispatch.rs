@@ -48,6 +48,7 @@ pub(crate) async fn dispatch(command: Command, session: &mut Session) -> Result<
         Command::Explain(args) => interruptible(placement::explain::run(session, args)).await,
         Command::Whatif(args) => interruptible(placement::whatif::run(session, args)).await,
         Command::Top(args) => interruptible(placement::top::run(session, args)).await,
+        Command::Ui(args) => interruptible(Box::pin(workload::ui::run(session, args))).await,
         Command::Status(args) => interruptible(workload::status::run(session, args)).await,
         Command::Get(args) => interruptible(workload::get::run(session, args)).await,
         Command::History(args) => interruptible(workload::history::run(session, args)).await,

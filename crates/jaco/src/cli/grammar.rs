@@ -42,6 +42,7 @@ pub(crate) enum Command {
     Top(placement::top::Args),
     Rebalance(placement::rebalance::Args),
     Status(workload::status::Args),
+    Ui(workload::ui::Args),
     Wait(workload::wait::Args),
     Get(workload::get::Args),
     Logs(workload::logs::Args),

@@ -262,6 +262,11 @@ impl Ui {
         }
     }
 
+    /// Whether lines may have colours.
+    pub(crate) fn has_colours(&self) -> bool {
+        self.colour == Colour::On
+    }
+
     /// Whether keys can be read from the user's terminal.
     pub(crate) fn has_keys(&self) -> bool {
         self.input == Input::Terminal

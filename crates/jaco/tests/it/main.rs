@@ -24,6 +24,7 @@ mod rebalance;
 mod registry;
 mod restore_check;
 mod routes;
+mod terminal;
 mod traffic;
 mod upload;
 mod wait;

@@ -18,4 +18,6 @@ pub(crate) mod rollback;
 pub(crate) mod run;
 pub(crate) mod scale;
 pub(crate) mod status;
+mod terminal;
+pub(crate) mod ui;
 pub(crate) mod wait;

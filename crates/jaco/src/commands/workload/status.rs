@@ -82,6 +82,12 @@ fn check_found(request: &StatusRequest, status: &StatusResponse) -> Result<(), C
     Ok(())
 }
 
+/// Everything, and what changes, until Ctrl-C.
+pub(super) async fn follow(session: &mut Session) -> CommandResult {
+    session.shows_age();
+    watch(session, StatusRequest::default()).await
+}
+
 async fn watch(session: &mut Session, request: StatusRequest) -> CommandResult {
     let for_people = matches!(session.ui.format(), Format::Table | Format::Wide);
     if for_people && session.ui.is_terminal(Stream::Out) {

@@ -1,0 +1,376 @@
+//! What a status has to show: what needs attention, and the rows of each list. Pure: the same status gives the same rows.
+
+use jaco_proto::v1::{DeploymentInfo, NodeInfo, ReplicaInfo, ServiceInfo, StatusResponse};
+
+use crate::format::quantity::{count, natural_order};
+use crate::format::time;
+use crate::view::{node, progress, reason, staleness};
+
+/// The lists, in the order of their keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum List {
+    Services,
+    Replicas,
+    Nodes,
+}
+
+/// How something is. Shown by a sign as well as by a colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Condition {
+    /// As it is wanted.
+    Well,
+    /// On its way there.
+    Changing,
+    /// It needs somebody.
+    Failing,
+}
+
+/// One line of a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Row {
+    pub(crate) condition: Condition,
+    /// In the order of the head; the first is its name.
+    pub(crate) cells: Vec<String>,
+}
+
+/// One list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Rows {
+    pub(crate) head: &'static [&'static str],
+    pub(crate) rows: Vec<Row>,
+}
+
+/// Everything that is shown of a status.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Content {
+    /// Who answered, and who leads.
+    pub(crate) source: String,
+    /// Sentences, the heaviest first.
+    pub(crate) attention: Vec<String>,
+    services: Rows,
+    replicas: Rows,
+    nodes: Rows,
+}
+
+impl List {
+    pub(crate) const ALL: [Self; 3] = [Self::Services, Self::Replicas, Self::Nodes];
+
+    pub(crate) const fn title(self) -> &'static str {
+        match self {
+            Self::Services => "services",
+            Self::Replicas => "replicas",
+            Self::Nodes => "nodes",
+        }
+    }
+}
+
+impl Condition {
+    /// Readable without colours.
+    pub(crate) const fn sign(self) -> char {
+        match self {
+            Self::Well => ' ',
+            Self::Changing => '~',
+            Self::Failing => '!',
+        }
+    }
+}
+
+impl Row {
+    pub(crate) fn name(&self) -> &str {
+        self.cells.first().map_or("", String::as_str)
+    }
+
+    /// Whether a cell has the text, whatever its case.
+    pub(crate) fn has(&self, text: &str) -> bool {
+        self.cells.iter().any(|cell| cell.to_lowercase().contains(text))
+    }
+}
+
+impl Content {
+    pub(crate) fn of(status: &StatusResponse, now_ms: i64) -> Self {
+        let leader = match status.leader.as_str() {
+            "" => "no leader".to_owned(),
+            leader => format!("leader {leader}"),
+        };
+        Self {
+            source: format!("answered by {} · {leader}", status.answered_by),
+            attention: attention(status),
+            services: services(status),
+            replicas: replicas(&status.replicas, now_ms),
+            nodes: nodes(&status.nodes),
+        }
+    }
+
+    pub(crate) fn rows(&self, list: List) -> &Rows {
+        match list {
+            List::Services => &self.services,
+            List::Replicas => &self.replicas,
+            List::Nodes => &self.nodes,
+        }
+    }
+}
+
+/// Nodes before services: they are often why.
+fn attention(status: &StatusResponse) -> Vec<String> {
+    let mut sentences: Vec<String> = status.staleness.iter().map(staleness::sentence).collect();
+    let mut nodes: Vec<&NodeInfo> = status.nodes.iter().collect();
+    nodes.sort_by(|a, b| natural_order(&a.hostname, &b.hostname));
+    for one in nodes.into_iter().filter(|node| of_node(node) == Condition::Failing) {
+        let notes = node::notes(one);
+        let why = if notes.is_empty() { notes } else { format!(": {notes}") };
+        sentences.push(format!("node {} is {}{why}", one.hostname, one.status.replace('_', " ")));
+    }
+    for (deployment, service) in each_service(status) {
+        if of_service(status, deployment, service) == Condition::Failing {
+            let lines = progress::lines_of(status, &deployment.name, Some(&service.name));
+            let lines: Vec<&str> = lines.iter().map(|line| line.trim()).collect();
+            sentences.push(lines.join("; "));
+        }
+    }
+    sentences
+}
+
+fn each_service(
+    status: &StatusResponse,
+) -> impl Iterator<Item = (&DeploymentInfo, &ServiceInfo)> + Clone {
+    let deployments = status.deployments.iter();
+    deployments.flat_map(|one| one.services.iter().map(move |service| (one, service)))
+}
+
+fn services(status: &StatusResponse) -> Rows {
+    let rows = each_service(status).map(|(deployment, service)| Row {
+        condition: of_service(status, deployment, service),
+        cells: vec![
+            format!("{}/{}", deployment.name, service.name),
+            format!("{}/{}", service.running, service.desired),
+            service.image.clone(),
+            notes(status, deployment, service),
+        ],
+    });
+    Rows { head: &["SERVICE", "RUNNING", "IMAGE", "NOTES"], rows: rows.collect() }
+}
+
+fn notes(status: &StatusResponse, deployment: &DeploymentInfo, service: &ServiceInfo) -> String {
+    let rollout = progress::rollout(status, deployment, service);
+    let unplaced = service.unplaced.iter().map(reason::of_unplaced);
+    rollout.into_iter().chain(unplaced).collect::<Vec<_>>().join("; ")
+}
+
+fn replicas(all: &[ReplicaInfo], now_ms: i64) -> Rows {
+    let mut all: Vec<&ReplicaInfo> = all.iter().collect();
+    all.sort_by(|a, b| natural_order(&a.id, &b.id));
+    let rows = all.into_iter().map(|replica| Row {
+        condition: of_replica(replica),
+        cells: vec![
+            replica.id.clone(),
+            replica.state.clone(),
+            replica.node.clone(),
+            time::ago(replica.since_ms, now_ms),
+            match replica.state.as_str() {
+                "running" => String::new(),
+                _ => reason::of_replica(replica),
+            },
+        ],
+    });
+    Rows { head: &["REPLICA", "STATE", "NODE", "SINCE", "REASON"], rows: rows.collect() }
+}
+
+fn nodes(all: &[NodeInfo]) -> Rows {
+    let mut all: Vec<&NodeInfo> = all.iter().collect();
+    all.sort_by(|a, b| natural_order(&a.hostname, &b.hostname));
+    let rows = all.into_iter().map(|one| Row {
+        condition: of_node(one),
+        cells: vec![
+            one.hostname.clone(),
+            one.status.clone(),
+            one.availability.clone(),
+            count(one.replicas as usize, "replica"),
+            one.address.clone(),
+            node::notes(one),
+        ],
+    });
+    let head = &["NODE", "STATUS", "AVAILABILITY", "REPLICAS", "ADDRESS", "NOTES"];
+    Rows { head, rows: rows.collect() }
+}
+
+fn of_service(
+    status: &StatusResponse,
+    deployment: &DeploymentInfo,
+    service: &ServiceInfo,
+) -> Condition {
+    let rollout = service.rollout.as_ref().map_or("completed", |rollout| rollout.state.as_str());
+    let own = status
+        .replicas
+        .iter()
+        .filter(|replica| replica.deployment == deployment.name && replica.service == service.name);
+    let worst = own.map(of_replica).max().unwrap_or(Condition::Well);
+    // A service waits for others at first, and for nodes where it cannot be placed.
+    let waits = service.unplaced.iter().map(|unplaced| match unplaced.reason.as_str() {
+        "waiting_for_dependency" | "waiting_for_job" => Condition::Changing,
+        _ => Condition::Failing,
+    });
+    let rollout = match rollout {
+        "completed" => Condition::Well,
+        "in_progress" => Condition::Changing,
+        _ => Condition::Failing,
+    };
+    waits.chain([worst, rollout]).max().unwrap_or(Condition::Well)
+}
+
+fn of_replica(replica: &ReplicaInfo) -> Condition {
+    const FAILURES: [&str; 10] = [
+        "container_exited",
+        "container_missing",
+        "engine_error",
+        "image_pull_failed",
+        "network_conflict",
+        "no_eligible_node",
+        "node_down",
+        "node_isolated",
+        "restart_exhausted",
+        "unhealthy",
+    ];
+    let has_completed = replica.state == "stopped" && replica.exit_code == 0;
+    match (replica.state.as_str(), replica.code.as_str()) {
+        ("running", _) | (_, "disabled") => Condition::Well,
+        _ if has_completed => Condition::Well,
+        ("failed", _) => Condition::Failing,
+        (_, code) if FAILURES.contains(&code) => Condition::Failing,
+        _ => Condition::Changing,
+    }
+}
+
+fn of_node(node: &NodeInfo) -> Condition {
+    let has_problem = !node.net_reason.is_empty() || node.edge == "failing";
+    match (node.status.as_str(), node.availability.as_str()) {
+        ("joining", _) => Condition::Changing,
+        ("ready", _) if has_problem => Condition::Failing,
+        ("ready", "active") => Condition::Well,
+        ("ready", _) => Condition::Changing,
+        _ => Condition::Failing,
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use jaco_proto::v1::{RolloutInfo, Staleness, UnplacedInfo};
+
+    use super::*;
+
+    /// Three services on three nodes: one is well, one is being rolled out, one cannot be placed.
+    pub(in crate::screen) fn status() -> StatusResponse {
+        let replica = |id: &str, service: &str, node: &str, state: &str, code: &str| ReplicaInfo {
+            id: id.into(),
+            deployment: "shop".into(),
+            service: service.into(),
+            node: node.into(),
+            state: state.into(),
+            code: code.into(),
+            since_ms: 1_000,
+            ..ReplicaInfo::default()
+        };
+        let service = |name: &str, running, desired| ServiceInfo {
+            name: name.into(),
+            image: format!("{name}:1"),
+            running,
+            desired,
+            ..ServiceInfo::default()
+        };
+        let rolling = Some(RolloutInfo {
+            target_revision: 2,
+            total_steps: 2,
+            state: "in_progress".into(),
+            ..RolloutInfo::default()
+        });
+        let unplaced = vec![UnplacedInfo {
+            count: 1,
+            reason: "no_eligible_node".into(),
+            ..UnplacedInfo::default()
+        }];
+        let node = |name: &str, status: &str, reason: &str, availability: &str| NodeInfo {
+            hostname: name.into(),
+            status: status.into(),
+            status_reason: reason.into(),
+            availability: availability.into(),
+            address: format!("10.0.0.{}:7000", &name[1..]),
+            replicas: 2,
+            ..NodeInfo::default()
+        };
+        StatusResponse {
+            leader: "n1".into(),
+            answered_by: "n2".into(),
+            deployments: vec![DeploymentInfo {
+                name: "shop".into(),
+                services: vec![
+                    service("web", 2, 2),
+                    ServiceInfo { rollout: rolling, ..service("api", 1, 2) },
+                    ServiceInfo { unplaced, ..service("db", 0, 1) },
+                ],
+                ..DeploymentInfo::default()
+            }],
+            replicas: vec![
+                replica("shop-web-10", "web", "n2", "running", ""),
+                replica("shop-web-9", "web", "n1", "running", ""),
+                replica("shop-api-0", "api", "n1", "running", ""),
+                replica("shop-api-1", "api", "n2", "starting", "health_pending"),
+            ],
+            nodes: vec![
+                node("n1", "ready", "", "active"),
+                node("n2", "ready", "", "draining"),
+                node("n3", "down", "no heartbeat for 14 s", "active"),
+            ],
+            ..StatusResponse::default()
+        }
+    }
+
+    /// R-OPS-1: what needs somebody comes first, as sentences; what is on its way does not.
+    #[test]
+    fn what_needs_attention_is_said() {
+        let mut status = status();
+        status.staleness = Some(Staleness { age_ms: 7_000, reason: "there is no quorum".into() });
+        let content = Content::of(&status, 61_000);
+        assert_eq!(
+            content.attention,
+            [
+                "not current for 7.0s: there is no quorum",
+                "node n3 is down: no heartbeat for 14 s",
+                "shop/db 0/1 running; 1 replica cannot be placed: no node is eligible",
+            ]
+        );
+    }
+
+    #[test]
+    fn each_list_has_its_rows() {
+        let content = Content::of(&status(), 61_000);
+        let lines = |list| {
+            let rows = content.rows(list).rows.iter();
+            let text = |row: &Row| format!("{} {}", row.condition.sign(), row.cells.join(" | "));
+            rows.map(text).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            lines(List::Services),
+            [
+                "  shop/web | 2/2 | web:1 | ",
+                "~ shop/api | 1/2 | api:1 | rolling to r2 step 1/2",
+                "! shop/db | 0/1 | db:1 | 1 replica cannot be placed: no node is eligible",
+            ]
+        );
+        assert_eq!(
+            lines(List::Replicas),
+            [
+                "  shop-api-0 | running | n1 | 1m | ",
+                "~ shop-api-1 | starting | n2 | 1m | its healthcheck has not passed yet",
+                "  shop-web-9 | running | n1 | 1m | ",
+                "  shop-web-10 | running | n2 | 1m | ",
+            ]
+        );
+        assert_eq!(
+            lines(List::Nodes),
+            [
+                "  n1 | ready | active | 2 replicas | 10.0.0.1:7000 | ",
+                "~ n2 | ready | draining | 2 replicas | 10.0.0.2:7000 | ",
+                "! n3 | down | active | 2 replicas | 10.0.0.3:7000 | no heartbeat for 14 s",
+            ]
+        );
+    }
+}
