@@ -31,7 +31,6 @@ pub mod error;
 pub mod format;
 mod options;
 pub mod output;
-mod partial;
 pub mod view;
 
 use std::process::ExitCode;
