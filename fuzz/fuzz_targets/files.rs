@@ -5,11 +5,12 @@
 use jaco_cli::decoders;
 use libfuzzer_sys::fuzz_target;
 
-const DECODERS: [fn(&[u8]); 4] = [
+const DECODERS: [fn(&[u8]); 5] = [
     decoders::backup,
     decoders::text,
     decoders::archive,
     decoders::image,
+    decoders::encrypted_backup,
 ];
 
 fuzz_target!(|data: &[u8]| {

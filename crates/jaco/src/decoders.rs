@@ -3,11 +3,15 @@
 use std::fs::File;
 use std::io::Write as _;
 
+use jaco_backup::{Backup, Extent, Identities, Unlock, examine};
 use sha2::{Digest as _, Sha256};
 
-use crate::backup::Backup;
 use crate::deploy::plan_file;
-use crate::restore::{Extent, examine};
+use crate::restore;
+
+/// One that opens the frozen file of `age`.
+const IDENTITY: &[u8] =
+    b"AGE-SECRET-KEY-14S2D2H0HX707VYCMSJNKED4VTW5R0S8RHW7ALGHPUMSNE7888UUQ5YA2XR";
 
 /// A backup, with its checksum put right: behind it is what is to be shown. All that a restore asks for is read.
 pub fn backup(bytes: &[u8]) {
@@ -18,8 +22,27 @@ pub fn backup(bytes: &[u8]) {
     }
 }
 
+/// An encrypted backup, with a key that may open it.
+///
+/// # Panics
+/// Never: the key is one.
+pub fn encrypted_backup(bytes: &[u8]) {
+    let Ok(mut file) = tempfile::tempfile() else { return };
+    let keys = Identities::read(IDENTITY).expect("the key is one");
+    if file.write_all(bytes).is_ok()
+        && let Ok(backup) = Backup::unlock(file, Unlock::Identities(&keys))
+    {
+        read_parts(&backup);
+    }
+}
+
 fn read_backup(file: File) {
-    let Ok(backup) = Backup::open(file) else { return };
+    if let Ok(backup) = Backup::open(file) {
+        read_parts(&backup);
+    }
+}
+
+fn read_parts(backup: &Backup) {
     for name in backup.deployments() {
         drop(backup.deployment(name));
     }
@@ -31,8 +54,9 @@ fn read_backup(file: File) {
     }
     drop(backup.piece(jaco_types::ContentId([7; 32])));
     drop(backup.secret(jaco_types::ContentId([7; 32])));
-    if let Ok(examined) = examine(&backup, &Extent::All) {
-        drop((examined.json(), examined.text(), examined.absent(), examined.faults()));
+    if let Ok(examined) = examine(backup, &Extent::All) {
+        drop((restore::json(&examined), restore::text(&examined)));
+        drop((examined.absent(), examined.faults()));
     }
 }
 
@@ -83,7 +107,8 @@ mod tests {
     /// R-IN-3, R-CLI-6: mutations of files are read or refused.
     #[test]
     fn mutated_files_are_read_or_refused() {
-        let frozen = include_bytes!("backup/frozen/v1.jacobak");
+        let frozen = include_bytes!("../../jaco-backup/src/frozen/v1.jacobak");
+        let by_age = include_bytes!("../../jaco-backup/src/frozen/by-age-1.1.1.jacobak.age");
         // Without its checksum.
         let backups = vec![frozen[..frozen.len() - 32].to_vec()];
         let texts = [
@@ -97,6 +122,7 @@ mod tests {
             "decoders::tests::mutated_files_are_read_or_refused",
             &[
                 of("cli-backup", backup as fn(&[u8]), backups),
+                of("cli-encrypted-backup", encrypted_backup, vec![by_age.to_vec()]),
                 of("cli-text", text, texts),
                 of("cli-archive", archive, vec![crate::archive::tests::sample()]),
                 of("cli-image", image, crate::image::tests::samples()),

@@ -31,7 +31,6 @@ pub mod error;
 pub mod format;
 mod options;
 pub mod output;
-mod partial;
 mod screen;
 pub mod view;
 

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jaco_backup::{Damage, Kind, content_id, list};
 use jaco_client::{ClientError, fresh_request_id};
 use jaco_compose::tree::{FileTree, TreeEntry};
 use jaco_proto::v1::{
@@ -12,10 +13,8 @@ use jaco_types::{ContentId, ErrorCode, Rejection};
 use prost::bytes::Bytes;
 use sha2::{Digest, Sha256};
 
-use super::files::{content_id, list};
-use super::outcome::{Kind, StepResult};
+use super::outcome::StepResult;
 use super::progress::{Differing, Restore, RestoreError};
-use crate::backup::Damage;
 use crate::upload::UploadMode;
 use crate::upload::pieces::{PieceSender, missing, put_secret};
 

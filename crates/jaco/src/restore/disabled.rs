@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use jaco_backup::{Extent, Kind, label};
 use jaco_client::{ClientError, fresh_request_id};
 use jaco_proto::v1::{AllocationRef, GetDisabledRequest, SetDisabledRequest};
 use jaco_types::{ErrorCode, Rejection};
 use tokio::time::Instant;
 
-use super::outcome::{Kind, StepResult};
-use super::progress::{Extent, Restore, RestoreError};
+use super::outcome::StepResult;
+use super::progress::{Restore, RestoreError};
 
 /// How long to wait until a replica of a restored deployment exists. The planner creates it within a
 /// quarter of a second.
@@ -76,20 +77,5 @@ impl Restore<'_> {
                 Err(error) => return Err(error.into()),
             }
         }
-    }
-}
-
-/// The allocation as in the arguments of `jaco disable`.
-pub(super) fn label(one: &AllocationRef) -> String {
-    let service = match (one.deployment.as_str(), one.service.as_str()) {
-        (_, "") => None,
-        (deployment, service) => Some(format!("{deployment}/{service}")),
-    };
-    let node = Some(one.node.as_str()).filter(|node| !node.is_empty());
-    let replica = Some(one.replica.as_str()).filter(|replica| !replica.is_empty());
-    match (service, node.or(replica)) {
-        (Some(service), Some(which)) => format!("{service} {which}"),
-        (Some(service), None) => service,
-        (None, which) => which.unwrap_or_default().to_owned(),
     }
 }

@@ -2,12 +2,7 @@
 
 mod deployments;
 mod disabled;
-mod examine;
-#[cfg(test)]
-mod examine_tests;
 mod examined;
-mod files;
-mod manifest;
 mod named;
 mod networks;
 mod outcome;
@@ -17,8 +12,7 @@ mod registries;
 mod run;
 mod settings;
 
-pub(crate) use examine::examine;
-pub(crate) use examined::Examined;
+pub(crate) use examined::{json, text};
 pub(crate) use outcome::{Outcome, Restored};
-pub(crate) use progress::{Differing, Extent, PolicyWanted, RestoreError};
+pub(crate) use progress::{Differing, PolicyWanted, RestoreError};
 pub(crate) use run::restore;

@@ -1,11 +1,11 @@
 //! Stored configs and secrets. They are compared by the ids of their contents, so that no secret is read
 //! from the cluster.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
+use jaco_backup::{Kind, NamedPart, referenced};
 use jaco_client::fresh_request_id;
 use jaco_compose::tree::FileTree;
-use jaco_compose::{UploadKind, UploadSource, from_model};
 use jaco_proto::v1::{
     BackupNamed, ContentExpiry, ContentUsers, ListContentsRequest, StoreContentRequest,
 };
@@ -13,9 +13,8 @@ use jaco_types::{ContentId, NamedKind};
 use prost::bytes::Bytes;
 use sha2::{Digest, Sha256};
 
-use super::outcome::{Kind, StepResult};
-use super::progress::{Differing, Extent, Restore, RestoreError};
-use crate::backup::{Backup, Damage, NamedPart};
+use super::outcome::StepResult;
+use super::progress::{Differing, Restore, RestoreError};
 use crate::upload::UploadMode;
 
 /// The mode of the file of a stored content.
@@ -86,33 +85,6 @@ impl Restore<'_> {
         }
         Ok(StepResult::Restored)
     }
-}
-
-/// The configs and secrets that the selected deployments refer to; `None` if everything is selected.
-///
-/// # Errors
-/// If the file can no longer be read.
-pub(super) fn referenced(
-    backup: &Backup,
-    extent: &Extent,
-) -> Result<Option<BTreeSet<(&'static str, String)>>, Damage> {
-    let Extent::Only(names) = extent else { return Ok(None) };
-    let mut referenced = BTreeSet::new();
-    for name in names {
-        let Some(deployment) = backup.deployment(name)? else { continue };
-        // A model that cannot be parsed is refused when it is applied.
-        let Ok(project) = from_model(deployment.compose_json.as_bytes()) else { continue };
-        for item in project.upload_items() {
-            let UploadSource::External(name) = &item.source else { continue };
-            let kind = match item.kind {
-                UploadKind::Bind(_) => continue,
-                UploadKind::Config => NamedKind::Config,
-                UploadKind::Secret => NamedKind::Secret,
-            };
-            referenced.insert((kind.as_str(), name.clone()));
-        }
-    }
-    Ok(Some(referenced))
 }
 
 /// Which deployments may use what is restored: a secret of a backup that does not say so was for all.

@@ -1,5 +1,6 @@
 //! Shared networks. Those of deployments come with the deployments, and the pool is the cluster's own.
 
+use jaco_backup::Kind;
 use jaco_client::fresh_request_id;
 use jaco_proto::v1::{
     BackupNetwork, CreateNetworkRequest, ListNetworksRequest, ListNetworksResponse, NetworkInfo,
@@ -7,7 +8,7 @@ use jaco_proto::v1::{
 };
 use jaco_types::{ErrorCode, Ipv4Prefix};
 
-use super::outcome::{Kind, StepResult};
+use super::outcome::StepResult;
 use super::progress::{Differing, Restore, RestoreError};
 
 impl Restore<'_> {

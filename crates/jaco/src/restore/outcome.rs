@@ -1,5 +1,6 @@
 //! The result of a restore. Pure.
 
+use jaco_backup::Kind;
 use jaco_types::ErrorCode;
 use serde_json::{Map, Value, json};
 
@@ -7,40 +8,6 @@ use crate::format::table::Table;
 use crate::output::{Frame, Show};
 use crate::upload::UploadMode;
 use crate::view::json::without_null;
-
-/// The kind of an object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    Retention,
-    Constraint,
-    Node,
-    Config,
-    Secret,
-    Registry,
-    Network,
-    Grants,
-    Policy,
-    Deployment,
-    Disabled,
-}
-
-impl Kind {
-    pub(super) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Retention => "retention",
-            Self::Constraint => "constraint",
-            Self::Node => "node",
-            Self::Config => "config",
-            Self::Secret => "secret",
-            Self::Registry => "registry",
-            Self::Network => "network",
-            Self::Grants => "grants",
-            Self::Policy => "policy",
-            Self::Deployment => "deployment",
-            Self::Disabled => "disabled",
-        }
-    }
-}
 
 /// What a restore did with an object.
 #[derive(Debug, Clone, PartialEq, Eq)]

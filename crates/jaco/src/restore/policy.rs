@@ -3,12 +3,13 @@
 
 use std::collections::BTreeSet;
 
+use jaco_backup::Kind;
 use jaco_client::fresh_request_id;
 use jaco_proto::v1::{
     AllowReachesRequest, BackupGrants, GetPolicyRequest, PolicyInfo, SetPolicyRequest,
 };
 
-use super::outcome::{Kind, StepResult};
+use super::outcome::StepResult;
 use super::progress::{PolicyWanted, Restore, RestoreError};
 
 impl Restore<'_> {

@@ -1,34 +1,16 @@
 //! The state of a restore, and what its steps share.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
+use jaco_backup::{Backup, Damage, Extent, Kind};
 use jaco_client::{Client, ClientError};
 use jaco_proto::v1::{StatusRequest, StatusScope};
 use jaco_types::ContentId;
 use jaco_types::code::ExitCode;
 
-use super::outcome::{Item, Kind, Restored, StepResult};
-use crate::backup::{Backup, Damage};
+use super::outcome::{Item, Restored, StepResult};
 use crate::error::CliError;
 use crate::upload::UploadMode;
-
-/// The part of a backup to restore.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Extent {
-    /// Everything.
-    All,
-    /// These deployments, the configs and secrets they refer to, and their disabled allocations.
-    Only(BTreeSet<String>),
-}
-
-impl Extent {
-    pub(super) fn has(&self, deployment: &str) -> bool {
-        match self {
-            Self::All => true,
-            Self::Only(names) => names.contains(deployment),
-        }
-    }
-}
 
 /// What to do with objects that differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

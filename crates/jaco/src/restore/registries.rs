@@ -1,9 +1,10 @@
 //! Credentials of image registries. Only the cluster can tell whether a password is the same.
 
+use jaco_backup::Kind;
 use jaco_client::fresh_request_id;
 use jaco_proto::v1::{BackupRegistry, StoreRegistryRequest};
 
-use super::outcome::{Kind, StepResult};
+use super::outcome::StepResult;
 use super::progress::{Differing, Restore, RestoreError};
 use crate::upload::UploadMode;
 

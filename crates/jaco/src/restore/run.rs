@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use jaco_backup::{Backup, Extent};
 use jaco_client::Client;
 
 use super::outcome::Restored;
-use super::progress::{Differing, Extent, PolicyWanted, Restore, RestoreError};
-use crate::backup::Backup;
+use super::progress::{Differing, PolicyWanted, Restore, RestoreError};
 use crate::upload::UploadMode;
 
 /// Restores a backup, in an order in which each object finds what it refers to.

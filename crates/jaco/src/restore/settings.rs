@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use jaco_backup::Kind;
 use jaco_client::fresh_request_id;
 use jaco_proto::v1::{
     BackupNode, BackupPair, ClusterStatusRequest, GetConstraintsRequest, NodeInfo,
@@ -9,7 +10,7 @@ use jaco_proto::v1::{
 };
 use jaco_types::ErrorCode;
 
-use super::outcome::{Kind, StepResult};
+use super::outcome::StepResult;
 use super::progress::{Differing, Restore, RestoreError};
 use crate::format::time;
 

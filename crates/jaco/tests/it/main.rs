@@ -4,6 +4,7 @@
 
 mod apply;
 mod backup;
+mod backup_encrypted;
 mod backup_folder;
 mod compose;
 mod compose_import;

@@ -15,7 +15,7 @@ use crate::workspace::Workspace;
 /// A line for each instance: its hash, and where it is.
 const LOCK: &str = "crates/xtask/src/tidy/frozen.sha256";
 /// Folders whose every file is an instance.
-const FOLDERS: [&str; 2] = ["crates/jaco-pki/tests/it/frozen", "crates/jaco/src/backup/frozen"];
+const FOLDERS: [&str; 2] = ["crates/jaco-pki/tests/it/frozen", "crates/jaco-backup/src/frozen"];
 /// Crates with instances in their sources: the files that speak of what is frozen.
 const CRATES: [&str; 2] = ["crates/jaco-proto", "crates/jaco-raft"];
 /// Shortest literal that is an instance.

@@ -22,7 +22,7 @@ const PURE_FOREIGN: [&str; 11] = [
 ];
 
 /// Every crate and what it may use of ours, top to bottom. Tests of a crate may use more; see [`DEV`].
-const ARROWS: [(&str, &[&str]); 30] = [
+const ARROWS: [(&str, &[&str]); 31] = [
     // in the place of a foreign crate
     ("base2histogram", &[]),
     // calls of C
@@ -48,6 +48,8 @@ const ARROWS: [(&str, &[&str]); 30] = [
     ("jaco-docker", &["jaco-types", "jaco-compose", "jaco-state", "jaco-store", "jaco-agent"]),
     // The network's kernel edge.
     ("jaco-net", &["jaco-types", "jaco-dataplane"]),
+    // Files of backups, for the programs.
+    ("jaco-backup", &["jaco-types", "jaco-compose", "jaco-proto"]),
     // What comes in from outside, to the services.
     ("jaco-edge", &["jaco-types", "jaco-dataplane", "jaco-proto"]),
     // What authorities of certificates are asked for.
@@ -71,7 +73,18 @@ const ARROWS: [(&str, &[&str]); 30] = [
         ],
     ),
     // programs
-    ("jaco", &["jaco-types", "jaco-compose", "jaco-proto", "jaco-json", "jaco-client", "jaco-pki"]),
+    (
+        "jaco",
+        &[
+            "jaco-types",
+            "jaco-compose",
+            "jaco-proto",
+            "jaco-json",
+            "jaco-backup",
+            "jaco-client",
+            "jaco-pki",
+        ],
+    ),
     (
         "jacod",
         &[

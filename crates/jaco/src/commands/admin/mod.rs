@@ -7,6 +7,7 @@ pub(crate) mod cluster;
 pub(crate) mod contents;
 pub(crate) mod doctor;
 pub(crate) mod image;
+mod keys;
 pub(crate) mod network;
 pub(crate) mod node;
 mod operator_certificate;

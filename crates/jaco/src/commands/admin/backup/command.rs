@@ -2,14 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use super::receive::{open, receive, receive_file};
+use jaco_backup::{Partial, finish};
+
+use super::receive::{Wanted, open, receive, receive_file};
 use super::to_folder::{self, KeepArgs};
 use super::written::Written;
-use crate::backup::finish;
+use crate::commands::admin::keys::{IdentityArgs, RecipientArgs};
 use crate::error::CliError;
 use crate::manifest::disk::STDIN;
 use crate::output::{Show, Stream};
-use crate::partial::Partial;
 use crate::session::{CommandResult, Session};
 
 /// Back up the desired state
@@ -19,17 +20,19 @@ use crate::session::{CommandResult, Session};
 /// allocations and the audit retention, all as of one raft index. It does not hold volumes, images,
 /// placements, earlier revisions, tokens, certificates, keys or audit events.
 ///
-/// The file holds all secrets in plain text. Only its owner can read it (0600); encrypt it before it is
-/// copied elsewhere.
+/// The file holds all secrets in plain text, unless recipients are given: then it is encrypted for them (age), and only
+/// their identities open it, of `jaco restore --identity` or of `age -d`. Only its owner can read the file (0600).
 ///
 /// With --to the file is named CLUSTER-YYYYMMDDTHHMMSSZ-INDEX.jacobak, in UTC. The options --keep… then remove older
 /// backups of the same cluster that none of them keeps: after the new one is complete, verified and durable. Only files
 /// with such a name and this cluster's id are removed. A file that could not be restored does not count as one to keep,
-/// is named on stderr, and is not removed.
+/// is named on stderr, and is not removed. An encrypted one counts by what its header says, unless --identity opens it:
+/// then it is verified as the others are.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   jaco backup sun.jacobak
-  jaco backup - | age -r age1… > sun.jacobak.age      never in plain text on a disk
+  jaco backup --recipient age1… sun.jacobak.age       never in plain text on a disk
+  jaco backup --recipient age1… - | ssh store 'cat > sun.jacobak.age'
   jaco backup --force /backups/sun.jacobak            replace the last one when this one is complete
   jaco backup --to /backups --keep 7 --keep-monthly 12   for cron or a systemd timer
   jaco backup --offline /var/lib/jaco sun.jacobak     what this node holds, without a quorum")]
@@ -45,6 +48,10 @@ pub(crate) struct Args {
     to: Option<PathBuf>,
     #[command(flatten)]
     keep: KeepArgs,
+    #[command(flatten)]
+    identity: IdentityArgs,
+    #[command(flatten)]
+    recipients: RecipientArgs,
     /// Read the data directory of a node whose daemon is stopped, instead of asking a cluster
     ///
     /// For what a survivor holds when the quorum is lost. It needs the rights of the daemon, and the program `jacod`.
@@ -53,12 +60,20 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
-    let offline = args.offline.as_deref();
+    let (offline, recipients) = (args.offline.as_deref(), args.recipients.read()?);
+    let recipients = recipients.as_ref();
     let existing = if args.force { Existing::Replace } else { Existing::Refuse };
     match (&args.to, &args.file) {
-        (Some(folder), _) => to_folder::run(session, folder, offline, &args.keep).await,
-        (None, Some(file)) if file == Path::new(STDIN) => to_stdout(session, offline).await,
-        (None, Some(file)) => to_file(session, file, offline, existing).await,
+        (Some(folder), _) => {
+            let wanted = Wanted { offline, recipients };
+            to_folder::run(session, folder, wanted, &args.keep, args.identity.read()?).await
+        }
+        (None, Some(file)) if file == Path::new(STDIN) => {
+            to_stdout(session, Wanted { offline, recipients }).await
+        }
+        (None, Some(file)) => {
+            to_file(session, file, Wanted { offline, recipients }, existing).await
+        }
         (None, None) => Err(CliError::usage(
             "nothing says where to write the backup",
             "give a file, or a folder: jaco backup --to DIR",
@@ -76,7 +91,7 @@ enum Existing {
 async fn to_file(
     session: &mut Session,
     file: &Path,
-    offline: Option<&Path>,
+    wanted: Wanted<'_>,
     existing: Existing,
 ) -> CommandResult {
     let path = file.display().to_string();
@@ -87,9 +102,9 @@ async fn to_file(
     let unwritable = |error| CliError::local(format!("cannot write {path}"), error);
     // The file first: the cluster records each backup that it sends in the audit log.
     let partial = Partial::create(file).map_err(unwritable)?;
-    let mut source = open(session, offline).await?;
-    let summary = receive_file(session, &mut source, &partial, &path).await?;
-    let finished = finish(partial);
+    let mut source = open(session, wanted.offline).await?;
+    let summary = receive_file(session, &mut source, &partial, wanted.recipients, &path).await?;
+    let finished = finish(partial, &summary);
     finished.map_err(|damage| CliError::local(format!("cannot complete {path}"), damage))?;
     if let Some(note) = source.note() {
         session.ui.note(&note);
@@ -98,13 +113,16 @@ async fn to_file(
 }
 
 /// Writes the backup to stdout, and the summary to stderr.
-async fn to_stdout(session: &mut Session, offline: Option<&Path>) -> CommandResult {
-    if session.ui.is_terminal(Stream::Out) {
+async fn to_stdout(session: &mut Session, wanted: Wanted<'_>) -> CommandResult {
+    if wanted.recipients.is_none() && session.ui.is_terminal(Stream::Out) {
         let message = "a backup holds secrets in plain text, and stdout is a terminal";
-        return Err(CliError::usage(message, "give a file, or pipe it: jaco backup - | age -r …"));
+        return Err(CliError::usage(
+            message,
+            "give a file, or encrypt it: jaco backup --recipient age1… - > FILE",
+        ));
     }
-    let mut source = open(session, offline).await?;
-    let received = receive(&mut source, session.ui.results(), &mut |_| {}).await;
+    let mut source = open(session, wanted.offline).await?;
+    let received = receive(&mut source, session.ui.results(), wanted.recipients, &mut |_| {}).await;
     let summary = received.map_err(|failed| failed.error("stdout"))?;
     let written = Written { path: STDIN.to_owned(), summary, pruned: None };
     let text = written.text(&session.ui.frame());

@@ -1,18 +1,31 @@
 //! Receives the parts of a backup, from a cluster or from the data of a stopped node, and shows the progress.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 
+use jaco_backup::{Partial, Recipients, Summary, Writer};
 use jaco_proto::v1::BackupRequest;
+use jaco_proto::v1::backup_part::Kind;
 
-use crate::backup::{Source, SourceError, Stopped, Summary, Writer};
+use crate::backup::{Source, SourceError, Stopped};
 use crate::error::CliError;
 use crate::output::Stream;
-use crate::partial::Partial;
 use crate::session::Session;
 
 /// The number of bytes between two updates of the progress line.
 const PROGRESS_BYTES: u64 = 1 << 20;
+
+/// What is wrong with a backup without its first part.
+const CUT: &str = "the cluster sent an incomplete backup";
+
+/// What is written: where it comes from, and whom it is for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wanted<'a> {
+    /// The data of a stopped node, in place of a cluster.
+    pub(super) offline: Option<&'a Path>,
+    /// Without any it is not encrypted.
+    pub(super) recipients: Option<&'a Recipients>,
+}
 
 /// Starts a backup of the cluster, or of this data directory.
 ///
@@ -38,6 +51,7 @@ pub(super) async fn receive_file(
     session: &mut Session,
     source: &mut Source,
     partial: &Partial,
+    recipients: Option<&Recipients>,
     path: &str,
 ) -> Result<Summary, CliError> {
     let shows_progress = session.ui.is_terminal(Stream::Err);
@@ -49,7 +63,7 @@ pub(super) async fn receive_file(
             session.ui.draw(Stream::Err, &[format!("{} MiB written", bytes >> 20)]).ok();
         }
     };
-    let received = receive(source, partial.out(), &mut draw).await;
+    let received = receive(source, partial.out(), recipients, &mut draw).await;
     if shows_progress {
         session.ui.draw(Stream::Err, &[]).map_err(CliError::Output)?;
     }
@@ -59,7 +73,7 @@ pub(super) async fn receive_file(
 /// Why a backup was not completed.
 pub(super) enum Failed {
     Source(SourceError),
-    Write(std::io::Error),
+    Write(io::Error),
 }
 
 impl Failed {
@@ -77,16 +91,29 @@ impl Failed {
     }
 }
 
-/// Writes all parts.
+/// Writes all parts, encrypted for these recipients if there are any.
 ///
 /// # Errors
 /// If the source ends early, or `out` cannot be written to.
 pub(super) async fn receive<W: Write>(
     source: &mut Source,
     out: W,
+    recipients: Option<&Recipients>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Summary, Failed> {
-    let mut writer = Writer::new(out).map_err(Failed::Write)?;
+    // What an encrypted file says of itself is in the first part.
+    let first = source.next().await.map_err(Failed::Source)?.unwrap_or_default();
+    let writer = match (recipients, &first.kind) {
+        (Some(recipients), Some(Kind::Header(header))) => {
+            Writer::encrypted(out, recipients, header)
+        }
+        (Some(_), _) => Err(io::Error::new(io::ErrorKind::UnexpectedEof, CUT)),
+        (None, _) => Writer::new(out),
+    };
+    let mut writer = writer.map_err(Failed::Write)?;
+    if first.kind.is_some() {
+        writer.part(&first).map_err(Failed::Write)?;
+    }
     while let Some(part) = source.next().await.map_err(Failed::Source)? {
         writer.part(&part).map_err(Failed::Write)?;
         progress(writer.bytes());

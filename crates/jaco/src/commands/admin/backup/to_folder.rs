@@ -3,9 +3,11 @@
 use std::num::NonZeroU32;
 use std::path::Path;
 
-use super::receive::{open, receive_file};
+use jaco_backup::{Folder, Identities, Pruned, Retention, Summary};
+
+use super::receive::{Wanted, open, receive_file};
 use super::written::Written;
-use crate::backup::{Folder, Pruned, Retention, Summary};
+use crate::commands::admin::keys::unlock;
 use crate::error::CliError;
 use crate::format::quantity::count;
 use crate::session::{CommandResult, Session};
@@ -45,17 +47,18 @@ impl KeepArgs {
 pub(super) async fn run(
     session: &mut Session,
     path: &Path,
-    offline: Option<&Path>,
+    wanted: Wanted<'_>,
     keep: &KeepArgs,
+    identities: Option<Identities>,
 ) -> CommandResult {
     let shown = path.display().to_string();
     let unwritable = |error| CliError::local(format!("cannot write to {shown}"), error);
     // The folder first: the cluster records each backup that it sends in the audit log.
     let folder = Folder::lock(path).map_err(unwritable)?;
     let partial = folder.partial().map_err(unwritable)?;
-    let mut source = open(session, offline).await?;
-    let summary = receive_file(session, &mut source, &partial, &shown).await?;
-    let kept = folder.keep(partial, &summary.header);
+    let mut source = open(session, wanted.offline).await?;
+    let summary = receive_file(session, &mut source, &partial, wanted.recipients, &shown).await?;
+    let kept = folder.keep(partial, &summary);
     let file = kept.map_err(|damage| {
         CliError::local(format!("cannot complete the backup in {shown}"), damage)
     })?;
@@ -63,7 +66,7 @@ pub(super) async fn run(
         session.ui.note(&note);
     }
     let file = file.display().to_string();
-    let pruned = prune(session, &folder, &summary, keep.retention());
+    let pruned = prune(session, &folder, &summary, keep.retention(), identities.as_ref());
     let pruned = pruned.map_err(|error| {
         CliError::local(format!("{file} is complete, and older backups cannot be removed"), error)
     })?;
@@ -76,19 +79,27 @@ fn prune(
     folder: &Folder,
     summary: &Summary,
     retention: Retention,
+    identities: Option<&Identities>,
 ) -> std::io::Result<Option<Pruned>> {
     if !retention.has_rules() {
         return Ok(None);
     }
     session.ui.note("verifying the backups in the folder");
-    let pruned = folder.prune(&summary.header, &retention)?;
+    let pruned = folder.prune(summary, &retention, unlock(identities))?;
     for (path, reason) in &pruned.damaged {
         let path = path.display();
         session.ui.note(&format!(
             "warning: {path} cannot be restored: {reason}; it does not count as a backup to keep, and is not removed"
         ));
     }
-    let (kept, removed) = (count(pruned.kept.len(), "backup"), pruned.removed.len());
+    for path in &pruned.unchecked {
+        let path = path.display();
+        session.ui.note(&format!(
+            "{path} is encrypted and was not checked: it counts by what its header says; --identity checks it"
+        ));
+    }
+    let (kept, removed) =
+        (count(pruned.kept.len() + pruned.unchecked.len(), "backup"), pruned.removed.len());
     session.ui.note(&format!("kept {kept} of this cluster, removed {removed}"));
     Ok(Some(pruned))
 }

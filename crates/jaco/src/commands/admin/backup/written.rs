@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
+use jaco_backup::{Pruned, Summary};
 use serde_json::{Value, json};
 
-use crate::backup::{Pruned, Summary};
 use crate::format::table::Table;
 use crate::format::time;
 use crate::output::{Frame, Show};
@@ -19,10 +19,11 @@ pub(super) struct Written {
 
 impl Show for Written {
     fn json(&self) -> Value {
-        let Summary { header, end, bytes } = &self.summary;
+        let Summary { header, end, bytes, key } = &self.summary;
         let mut written = json!({
             "path": self.path,
             "bytes": bytes,
+            "encrypted": key.is_some(),
             "cluster": header.cluster_name,
             "cluster_id": header.cluster_id,
             "raft_index": header.raft_index,
@@ -31,9 +32,10 @@ impl Show for Written {
             "named": end.named,
             "contents": end.contents,
         });
-        if let Some(Pruned { kept, removed, damaged }) = &self.pruned {
+        if let Some(Pruned { kept, unchecked, removed, damaged }) = &self.pruned {
             let reason = |(path, reason): &(PathBuf, String)| json!({ "path": path.display().to_string(), "reason": reason });
             written["kept"] = paths(kept);
+            written["unchecked"] = paths(unchecked);
             written["removed"] = paths(removed);
             written["damaged"] = damaged.iter().map(reason).collect();
         }
@@ -41,7 +43,7 @@ impl Show for Written {
     }
 
     fn text(&self, _: &Frame) -> String {
-        let Summary { header, end, bytes } = &self.summary;
+        let Summary { header, end, bytes, .. } = &self.summary;
         let columns = ["FILE", "BYTES", "CLUSTER", "INDEX", "DEPLOYMENTS", "NAMED", "CONTENTS"];
         let mut table = Table::new(&columns);
         table.row([

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use jaco_backup::Partial;
 use jaco_client::{Client, ClientError};
 use jaco_proto::v1::{
     ClusterStatusRequest, ClusterStatusResponse, ContentInfo, ExamineNetworkRequest,
@@ -26,7 +27,6 @@ use crate::format::quantity::count;
 use crate::format::table::Table;
 use crate::format::time;
 use crate::output::{Frame, Show};
-use crate::partial::Partial;
 use crate::session::{CommandResult, Session};
 use crate::view::json::{non_empty, without_null};
 

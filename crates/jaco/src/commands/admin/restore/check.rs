@@ -2,15 +2,16 @@
 
 use std::path::PathBuf;
 
+use jaco_backup::{Backup, Damage, Extent, Identities, examine};
 use jaco_types::ErrorCode;
 use jaco_types::code::ExitCode;
 
 use super::checked::{Checked, Report, Tried, Verified};
 use super::open::{extent, open};
-use crate::backup::{Backup, Damage};
+use crate::commands::admin::keys::unlock;
 use crate::error::CliError;
 use crate::format::quantity::count;
-use crate::restore::{Differing, Extent, PolicyWanted, RestoreError, examine, restore};
+use crate::restore::{Differing, PolicyWanted, RestoreError, restore};
 use crate::session::wait::interrupted;
 use crate::session::{CommandResult, Session};
 use crate::upload::UploadMode;
@@ -22,6 +23,7 @@ pub(super) struct Drill {
     pub(super) differing: Differing,
     pub(super) policy: PolicyWanted,
     pub(super) against: Against,
+    pub(super) identities: Option<Identities>,
 }
 
 /// What is asked besides the file.
@@ -41,7 +43,7 @@ pub(super) async fn run(
     for file in files {
         let path = file.display().to_string();
         session.ui.note(&format!("checking {path}"));
-        let result = match open(file) {
+        let result = match open(file, unlock(drill.identities.as_ref())) {
             Ok(backup) => check(session, &backup, &drill).await?,
             Err(damage) => Err(damage),
         };
@@ -107,7 +109,7 @@ async fn dry_run(
 fn verdict(report: &Report) -> Result<(), CliError> {
     let faults: Vec<(ErrorCode, String)> = report.files.iter().flat_map(Checked::faults).collect();
     if faults.is_empty() {
-        return Ok(());
+        return unchecked(report);
     }
     let is_damage = |(code, _): &(ErrorCode, String)| *code == ErrorCode::BackupInvalid;
     let code = match faults.iter().any(is_damage) {
@@ -125,4 +127,17 @@ fn verdict(report: &Report) -> Result<(), CliError> {
             format!("more: jaco help error {code}"),
         ],
     })
+}
+
+/// An error if one of the files could not be looked into. It is not said to be damaged, and not to be restorable.
+fn unchecked(report: &Report) -> Result<(), CliError> {
+    let unchecked = report.files.iter().filter(|file| file.is_unchecked()).count();
+    if unchecked == 0 {
+        return Ok(());
+    }
+    let all = count(report.files.len(), "backup");
+    Err(CliError::usage(
+        format!("{unchecked} of {all} encrypted and unchecked"),
+        "give the key that opens them: --identity FILE",
+    ))
 }

@@ -1,15 +1,15 @@
 //! The result of `jaco restore --check`. Pure.
 
+use jaco_backup::{Damage, Examined};
 use jaco_client::ClientError;
 use jaco_proto::v1::BackupHeader;
 use jaco_types::ErrorCode;
 use serde_json::{Value, json};
 
-use crate::backup::Damage;
 use crate::format::table::Table;
 use crate::format::time;
 use crate::output::{Frame, Show};
-use crate::restore::{Examined, Restored};
+use crate::restore::{self, Restored};
 
 /// The files that were checked.
 #[derive(Debug, Default)]
@@ -64,6 +64,7 @@ impl Checked {
     /// Why it could not be restored: a code and a line for each reason.
     pub(super) fn faults(&self) -> Vec<(ErrorCode, String)> {
         let reasons = match &self.result {
+            Err(damage) if damage.is_unchecked() => Vec::new(),
             Err(damage) => vec![(ErrorCode::BackupInvalid, damage.to_string())],
             Ok(verified) => verified.faults(),
         };
@@ -71,8 +72,14 @@ impl Checked {
         reasons.into_iter().map(line).collect()
     }
 
+    /// Whether no key opened it, so that nothing is known of it.
+    pub(super) fn is_unchecked(&self) -> bool {
+        self.result.as_ref().is_err_and(Damage::is_unchecked)
+    }
+
     fn state(&self) -> String {
         match (&self.result, self.faults().is_empty()) {
+            (Err(damage), _) if damage.is_unchecked() => format!("unchecked: {damage}"),
             (Err(Damage::Io(error)), _) => format!("unreadable: {error}"),
             (Err(damage), _) => format!("damaged: {damage}"),
             (Ok(_), true) => "restorable".to_owned(),
@@ -83,6 +90,10 @@ impl Checked {
     fn json(&self) -> Value {
         let mut file = json!({ "path": self.path, "restorable": self.faults().is_empty() });
         match &self.result {
+            Err(damage) if damage.is_unchecked() => {
+                file["restorable"] = Value::Null;
+                file["unchecked"] = damage.to_string().into();
+            }
             Err(damage) => file["damage"] = damage.to_string().into(),
             Ok(Verified { header, examined, here }) => {
                 file["cluster"] = header.cluster_name.clone().into();
@@ -90,7 +101,7 @@ impl Checked {
                 file["raft_index"] = header.raft_index.into();
                 file["taken_at"] = time::rfc3339(header.taken_at_ms).into();
                 file["version"] = header.version.clone().into();
-                file["objects"] = examined.json();
+                file["objects"] = restore::json(examined);
                 file["absent"] = examined.absent().into();
                 file["here"] = here.answer().map(Show::json).into();
             }
@@ -111,7 +122,7 @@ impl Verified {
     }
 
     fn text(&self, frame: &Frame) -> String {
-        let mut text = self.examined.text();
+        let mut text = restore::text(&self.examined);
         if let Some(here) = self.here.answer() {
             text.push_str("\nin this cluster:\n");
             text.push_str(&here.text(frame));

@@ -6,6 +6,7 @@ use jaco_types::ErrorCode;
 
 use super::check;
 use super::open::{damage_error, extent, open};
+use crate::commands::admin::keys::{IdentityArgs, unlock};
 use crate::error::CliError;
 use crate::format::quantity::count;
 use crate::format::time;
@@ -24,7 +25,8 @@ use crate::upload::UploadMode;
 ///
 /// --check is a drill, of one backup or many: it verifies checksum and structure, decodes every object as a restore
 /// does, and shows what would come back, as of when, what the cluster would change or refuse, and what is in no backup.
-/// It changes nothing. The exit code is 0 only if all of it could be restored. Secrets are shown by name.
+/// It changes nothing. The exit code is 0 only if all of it could be restored: an encrypted backup without its
+/// --identity is unchecked. Secrets are shown by name.
 ///
 /// The policy and its grants are shown and stay as they are in this cluster, unless --policy is given: they say which
 /// containers may reach what of the nodes.
@@ -37,7 +39,7 @@ use crate::upload::UploadMode;
   jaco restore sun.jacobak
   jaco restore sun.jacobak --policy                  with what its deployments may reach of the nodes
   jaco restore sun.jacobak --only shop --replace     one deployment
-  age -d sun.jacobak.age | jaco restore -
+  jaco restore --identity key.txt sun.jacobak.age    one that was encrypted with --recipient
   jaco restore --check /backups/*.jacobak            would each of them come back, here?
   jaco restore --check --offline sun.jacobak         is the file whole? Asks no cluster")]
 pub(crate) struct Args {
@@ -50,6 +52,8 @@ pub(crate) struct Args {
     /// Check the files alone, without a cluster
     #[arg(long, requires = "check")]
     offline: bool,
+    #[command(flatten)]
+    identity: IdentityArgs,
     /// Only this deployment, with the configs and secrets that it refers to; can be repeated
     #[arg(long, value_name = "DEPLOYMENT")]
     only: Vec<String>,
@@ -70,7 +74,8 @@ pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
     let policy = if args.policy { PolicyWanted::Yes } else { PolicyWanted::No };
     if args.check {
         let against = if args.offline { check::Against::Nothing } else { check::Against::Cluster };
-        let drill = check::Drill { only: args.only, differing, policy, against };
+        let identities = args.identity.read()?;
+        let drill = check::Drill { only: args.only, differing, policy, against, identities };
         return check::run(session, &args.files, drill).await;
     }
     let [file] = &args.files[..] else {
@@ -78,7 +83,9 @@ pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
         return Err(CliError::usage("one backup is restored at a time", help));
     };
     let path = file.display().to_string();
-    let backup = open(file).map_err(|damage| damage_error(&path, damage))?;
+    let identities = args.identity.read()?;
+    let backup =
+        open(file, unlock(identities.as_ref())).map_err(|damage| damage_error(&path, damage))?;
     let extent = extent(&backup, &args.only)?;
     let taken = time::rfc3339(backup.header.taken_at_ms).unwrap_or_default();
     session.ui.note(&format!("backup of {}, taken at {taken}", backup.header.cluster_name));

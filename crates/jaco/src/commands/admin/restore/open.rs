@@ -4,26 +4,34 @@ use std::fs::File;
 use std::io::{self, Seek};
 use std::path::Path;
 
+use jaco_backup::{Backup, Damage, Extent, Unlock};
 use jaco_types::ErrorCode;
 
-use crate::backup::{Backup, Damage};
 use crate::error::CliError;
 use crate::manifest::disk::STDIN;
-use crate::restore::Extent;
 
 /// Opens and verifies a backup.
 ///
 /// # Errors
 /// If it cannot be read, or is damaged.
-pub(super) fn open(path: &Path) -> Result<Backup, Damage> {
-    Backup::open(source(path)?)
+pub(super) fn open(path: &Path, unlock: Unlock<'_>) -> Result<Backup, Damage> {
+    Backup::unlock(source(path)?, unlock)
 }
 
 /// The error of a command that needs an undamaged backup.
 pub(super) fn damage_error(path: &str, damage: Damage) -> CliError {
     match damage {
         Damage::Io(error) => CliError::local(format!("cannot read {path}"), error),
+        Damage::Encrypted => CliError::usage(
+            format!("{path} is encrypted"),
+            "give the key that opens it: --identity FILE",
+        ),
+        Damage::OtherKey => CliError::usage(
+            format!("{path} is encrypted, and none of the identities opens it"),
+            "give the identity of one of its recipients: --identity FILE",
+        ),
         Damage::Foreign
+        | Damage::Unauthentic
         | Damage::Newer(_)
         | Damage::NewerPart
         | Damage::Truncated(_)

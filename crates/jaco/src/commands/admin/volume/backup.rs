@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use jaco_backup::Partial;
 use jaco_client::Answers;
 use jaco_proto::v1::volume_output::Output;
 use jaco_proto::v1::{ReadVolumeRequest, VolumeOutput, VolumeStarted};
@@ -15,7 +16,6 @@ use crate::format::quantity::size;
 use crate::format::time;
 use crate::manifest::disk::STDIN;
 use crate::output::{Frame, Show, Stream};
-use crate::partial::Partial;
 use crate::session::{CommandResult, Session};
 use crate::volume::{Facts, Writer};
 

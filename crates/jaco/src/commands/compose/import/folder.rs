@@ -5,9 +5,10 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use jaco_backup::Partial;
+
 use crate::error::CliError;
 use crate::import::COMPOSE;
-use crate::partial::Partial;
 
 /// What becomes of files that are there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,22 +8,18 @@ use jaco_types::network::{NETWORK_LENGTH_MAX, NETWORK_LENGTH_MIN};
 use jaco_types::spec::Reach;
 use jaco_types::{ContentId, ContentName, ErrorCode, NamedKind, NetworkName, RegistryName};
 
-use super::disabled::label;
-use super::examined::{Examined, Fault, Model, Object};
+use super::examined::{Detail, Examined, Fault, Model, Object};
+use super::extent::{Extent, referenced};
 use super::files::{content_id, list};
+use super::kind::{Kind, label};
 use super::manifest::{self, Stored};
-use super::named::referenced;
-use super::outcome::Kind;
-use super::progress::Extent;
-use crate::backup::{Backup, Damage, NamedPart};
-use crate::format::quantity::count;
-use crate::format::time;
+use crate::{Backup, Damage, NamedPart};
 
 /// Decodes what a restore of this extent would send.
 ///
 /// # Errors
 /// If the file can no longer be read. An object that could not be restored is no error.
-pub(crate) fn examine(backup: &Backup, extent: &Extent) -> Result<Examined, Damage> {
+pub fn examine(backup: &Backup, extent: &Extent) -> Result<Examined, Damage> {
     let (lists, objects) = (BTreeMap::new(), Vec::new());
     let mut examination = Examination { backup, lists, objects };
     if *extent == Extent::All {
@@ -54,19 +50,20 @@ struct Examination<'b> {
 }
 
 impl Examination<'_> {
-    fn record(&mut self, kind: Kind, name: &str, detail: String, fault: Option<Fault>) {
+    fn record(&mut self, kind: Kind, name: &str, detail: Detail, fault: Option<Fault>) {
         self.objects.push(Object { kind, name: name.to_owned(), detail, model: None, fault });
     }
 
     fn settings(&mut self) {
         if let Some(age_ms) = self.backup.retention_ms {
-            self.record(Kind::Retention, "audit", time::length(age_ms), None);
+            self.record(Kind::Retention, "audit", Detail::LengthMs(age_ms), None);
         }
         for BackupPair { key, value } in &self.backup.constraints {
-            self.record(Kind::Constraint, key, value.clone(), None);
+            self.record(Kind::Constraint, key, Detail::Text(value.clone()), None);
         }
         for node in &self.backup.nodes {
-            self.record(Kind::Node, &node.hostname, settings_of(node), None);
+            let detail = Detail::Text(settings_of(node));
+            self.record(Kind::Node, &node.hostname, detail, None);
         }
     }
 
@@ -74,7 +71,8 @@ impl Examination<'_> {
         for registry in self.backup.registries() {
             let registry = registry?;
             let fault = RegistryName::new(&registry.registry).err().map(|error| invalid(&error));
-            self.record(Kind::Registry, &registry.registry, registry.username, fault);
+            let detail = Detail::Text(registry.username);
+            self.record(Kind::Registry, &registry.registry, detail, fault);
         }
         Ok(())
     }
@@ -82,7 +80,7 @@ impl Examination<'_> {
     fn networks(&mut self) {
         for network in &self.backup.networks {
             let reach = if network.internal { ", internal" } else { "" };
-            let detail = format!("/{}{reach}", network.prefix_length);
+            let detail = Detail::Text(format!("/{}{reach}", network.prefix_length));
             self.record(Kind::Network, &network.name, detail, network_fault(network));
         }
     }
@@ -91,10 +89,11 @@ impl Examination<'_> {
         for grants in &self.backup.grants {
             let invalid = |reach: &String| Reach::parse(reach).err().map(|error| invalid(&error));
             let fault = grants.reaches.iter().find_map(invalid);
-            self.record(Kind::Grants, &grants.deployment, grants.reaches.join(", "), fault);
+            let detail = Detail::Text(grants.reaches.join(", "));
+            self.record(Kind::Grants, &grants.deployment, detail, fault);
         }
         if let Some(mode) = &self.backup.policy {
-            self.record(Kind::Policy, mode, String::new(), None);
+            self.record(Kind::Policy, mode, Detail::None, None);
         }
     }
 
@@ -111,7 +110,7 @@ impl Examination<'_> {
                 NamedKind::Config => Kind::Config,
                 NamedKind::Secret => Kind::Secret,
             };
-            self.record(kind, &named.name, String::new(), fault);
+            self.record(kind, &named.name, Detail::None, fault);
         }
         Ok(())
     }
@@ -127,7 +126,8 @@ impl Examination<'_> {
                 Ok(model) => (Some(model), None),
                 Err(fault) => (None, Some(fault)),
             };
-            let detail = model.as_ref().map(|model| shown(model, &deployment)).unwrap_or_default();
+            let uploads = uploads(&deployment);
+            let detail = if model.is_some() { Detail::Uploads(uploads) } else { Detail::None };
             let (kind, name) = (Kind::Deployment, name.to_owned());
             self.objects.push(Object { kind, name, detail, model, fault });
         }
@@ -170,7 +170,7 @@ impl Examination<'_> {
 
     fn disabled(&mut self, extent: &Extent) {
         for one in self.backup.disabled.iter().filter(|one| extent.has(&one.deployment)) {
-            self.record(Kind::Disabled, &label(one), String::new(), None);
+            self.record(Kind::Disabled, &label(one), Detail::None, None);
         }
     }
 }
@@ -182,14 +182,10 @@ fn settings_of(node: &BackupNode) -> String {
     labels.chain(cordoned).collect::<Vec<String>>().join(", ")
 }
 
-fn shown(model: &Model, deployment: &BackupDeployment) -> String {
-    let services: Vec<&str> = model.services.iter().map(String::as_str).collect();
+/// How many of its files were uploaded.
+fn uploads(deployment: &BackupDeployment) -> usize {
     let BackupDeployment { binds, configs, secrets, .. } = deployment;
-    let files = match binds.len() + configs.len() + secrets.len() {
-        0 => String::new(),
-        uploads => format!("; {}", count(uploads, "upload")),
-    };
-    format!("revision {}: {}{files}", model.revision, services.join(", "))
+    binds.len() + configs.len() + secrets.len()
 }
 
 fn network_fault(network: &BackupNetwork) -> Option<Fault> {

@@ -16,7 +16,7 @@ use prost::bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 use super::format::{FORMAT, MAGIC};
-use super::{Backup, Damage, Writer, finish};
+use super::{Backup, Damage, Summary, Writer, finish};
 use crate::partial::Partial;
 
 /// Written by the first version that wrote backups.
@@ -227,7 +227,12 @@ fn flipped_bit_is_detected() {
             Damage::Foreign => at / 8 < MAGIC.len(),
             Damage::Newer(_) => (MAGIC.len()..MAGIC.len() + 4).contains(&(at / 8)),
             Damage::Altered | Damage::Truncated(_) => at / 8 >= MAGIC.len() + 4,
-            Damage::NewerPart | Damage::Contradiction(_) | Damage::Io(_) => false,
+            Damage::NewerPart
+            | Damage::Contradiction(_)
+            | Damage::Encrypted
+            | Damage::OtherKey
+            | Damage::Unauthentic
+            | Damage::Io(_) => false,
         };
         assert!(right, "bit {at}: {damage}");
     }
@@ -295,17 +300,19 @@ fn backup_gets_its_name_when_it_is_complete() {
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
     };
     std::fs::write(folder.path().join("a.jacobak.partial"), "left by a power cut").unwrap();
+    let summary =
+        Summary { header: BackupHeader::default(), end: BackupEnd::default(), bytes: 0, key: None };
     let partial = Partial::create(&path).unwrap();
     let mut writer = Writer::new(partial.out()).unwrap();
     writer.part(&BackupPart { kind: parts().into_iter().next() }).unwrap();
     assert_eq!(writer.finish().unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
-    assert!(matches!(finish(partial), Err(Damage::Truncated(_))));
+    assert!(matches!(finish(partial, &summary), Err(Damage::Truncated(_))));
     assert_eq!(listed(), Vec::<String>::new());
 
     let partial = Partial::create(&path).unwrap();
     partial.out().write_all(FROZEN).unwrap();
     assert_eq!(listed(), ["a.jacobak.partial"]);
-    finish(partial).unwrap();
+    finish(partial, &summary).unwrap();
     assert_eq!(listed(), ["a.jacobak"]);
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     assert!(open(&std::fs::read(&path).unwrap()).is_ok());
@@ -340,7 +347,7 @@ fn crafted(part: fn(u32) -> Vec<u8>) -> std::fs::File {
 fn refused_soon(test: &str, part: fn(u32) -> Vec<u8>) {
     // Without optimisation, it may take as much longer.
     let time = Duration::from_secs(if cfg!(debug_assertions) { 15 } else { 1 });
-    let test = format!("backup::tests::{test}");
+    let test = format!("tests::{test}");
     jaco_mutate::stay_within(
         &test,
         100 << 20,

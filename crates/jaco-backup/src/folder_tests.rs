@@ -8,7 +8,10 @@ use std::path::{Path, PathBuf};
 use jaco_proto::v1::backup_part::Kind;
 use jaco_proto::v1::{BackupEnd, BackupHeader, BackupPart};
 
-use super::{Folder, Pruned, Retention, Writer};
+use super::age::tests::{IDENTITY, RECIPIENT};
+use super::{
+    Folder, Identities, Pruned, Recipient, Recipients, Retention, Summary, Unlock, Writer,
+};
 
 const DAY_MS: i64 = 24 * 3_600_000;
 
@@ -22,6 +25,11 @@ fn header(day: i64) -> BackupHeader {
         taken_at_ms: day * DAY_MS,
         version: "0.1.0".to_owned(),
     }
+}
+
+/// What is known of a backup that was written without a key.
+fn summary(header: &BackupHeader) -> Summary {
+    Summary { header: header.clone(), end: BackupEnd::default(), bytes: 0, key: None }
 }
 
 fn bytes(header: &BackupHeader) -> Vec<u8> {
@@ -38,7 +46,7 @@ fn bytes(header: &BackupHeader) -> Vec<u8> {
 fn add(folder: &Folder, header: &BackupHeader) -> PathBuf {
     let partial = folder.partial().unwrap();
     partial.out().write_all(&bytes(header)).unwrap();
-    folder.keep(partial, header).unwrap()
+    folder.keep(partial, &summary(header)).unwrap()
 }
 
 fn listed(folder: &Path) -> Vec<String> {
@@ -55,7 +63,7 @@ fn newest(number: usize) -> Retention {
 }
 
 fn prune(folder: &Folder, day: i64, retention: Retention) -> Pruned {
-    folder.prune(&header(day), &retention).unwrap()
+    folder.prune(&summary(&header(day)), &retention, Unlock::Nothing).unwrap()
 }
 
 /// R-CLI-6: a backup gets its name when it is complete and verified, and only its owner can read it; one that exists is
@@ -71,11 +79,11 @@ fn a_backup_gets_the_name_of_its_time() {
 
     let again = folder.partial().unwrap();
     again.out().write_all(&bytes(&header(1))).unwrap();
-    let refused = folder.keep(again, &header(1)).unwrap_err();
+    let refused = folder.keep(again, &summary(&header(1))).unwrap_err();
     assert!(refused.to_string().contains("already exists"), "{refused}");
     let cut = folder.partial().unwrap();
     cut.out().write_all(&before[..before.len() - 1]).unwrap();
-    assert!(folder.keep(cut, &header(2)).is_err());
+    assert!(folder.keep(cut, &summary(&header(2))).is_err());
     assert_eq!(listed(temporary.path()), ["sun-19700102T000000Z-10.jacobak"]);
     assert_eq!(fs::read(&path).unwrap(), before);
 }
@@ -164,7 +172,7 @@ fn a_folder_is_used_by_one_run_at_a_time() {
     let temporary = tempfile::tempdir().unwrap();
     let first = Folder::lock(temporary.path()).unwrap();
     let second = Folder::lock(temporary.path()).unwrap_err();
-    assert!(second.to_string().contains("another `jaco backup`"), "{second}");
+    assert!(second.to_string().contains("another backup"), "{second}");
     drop(first);
     assert!(Folder::lock(temporary.path()).is_ok());
     assert!(Folder::lock(&temporary.path().join("absent")).is_err());
@@ -172,4 +180,54 @@ fn a_folder_is_used_by_one_run_at_a_time() {
     symlink(other.path().join("file"), other.path().join(".jaco-backup.lock")).unwrap();
     assert!(Folder::lock(other.path()).is_err(), "the lock is no link");
     assert!(!other.path().join("file").exists());
+}
+
+/// Writes an encrypted backup to the folder, as the command does.
+fn add_encrypted(folder: &Folder, header: &BackupHeader) -> (PathBuf, Summary) {
+    let recipients = Recipients::new([Recipient::parse(RECIPIENT).unwrap()]).unwrap();
+    let partial = folder.partial().unwrap();
+    let mut writer = Writer::encrypted(partial.out(), &recipients, header).unwrap();
+    for kind in [Kind::Header(header.clone()), Kind::End(BackupEnd::default())] {
+        writer.part(&BackupPart { kind: Some(kind) }).unwrap();
+    }
+    let summary = writer.finish().unwrap();
+    (folder.keep(partial, &summary).unwrap(), summary)
+}
+
+/// R-CLI-6: plain and encrypted backups of a folder are counted together. One that no key opens counts by what its header
+/// says, is said to be unchecked, and is never taken for a damaged one; with the key it is looked into.
+#[test]
+fn encrypted_backups_count_with_and_without_a_key() {
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = Folder::lock(temporary.path()).unwrap();
+    let plain = add(&folder, &header(1));
+    let others: Vec<PathBuf> = (2..=4).map(|day| add_encrypted(&folder, &header(day)).0).collect();
+    let (written, summary) = add_encrypted(&folder, &header(5));
+    assert!(written.ends_with("sun-19700106T000000Z-50.jacobak.age"), "{written:?}");
+    let pruned = folder.prune(&summary, &newest(4), Unlock::Nothing).unwrap();
+    assert_eq!(pruned.removed, [plain]);
+    assert_eq!(pruned.unchecked, others);
+    let kept = std::slice::from_ref(&written);
+    assert_eq!(pruned.kept, kept, "the one that was just written was verified");
+    assert_eq!(pruned.damaged, []);
+
+    // One byte of the content of one of them: found with the key alone.
+    let mut altered = fs::read(&others[1]).unwrap();
+    *altered.last_mut().unwrap() ^= 1;
+    fs::write(&others[1], &altered).unwrap();
+    let without = folder.prune(&summary, &newest(4), Unlock::Nothing).unwrap();
+    assert_eq!((without.unchecked.len(), without.damaged.len()), (3, 0));
+    let identities = Identities::read(IDENTITY.as_bytes()).unwrap();
+    let with = folder.prune(&summary, &newest(2), Unlock::Identities(&identities)).unwrap();
+    assert_eq!(with.kept, [others[2].clone(), written]);
+    assert_eq!(with.removed, [others[0].clone()]);
+    assert_eq!(with.damaged.len(), 1);
+    assert!(others[1].exists(), "what is damaged is not removed");
+
+    // A file of another program, and one that lost its label or names another time, count as none.
+    fs::write(&others[1], &altered[..60]).unwrap();
+    fs::copy(&others[2], temporary.path().join("sun-19700109T000000Z-80.jacobak.age")).unwrap();
+    let pruned = folder.prune(&summary, &newest(1), Unlock::Nothing).unwrap();
+    assert_eq!((pruned.kept.len(), pruned.damaged.len()), (1, 1));
+    assert!(temporary.path().join("sun-19700109T000000Z-80.jacobak.age").exists());
 }

@@ -92,7 +92,7 @@ impl<R: Read> Reader<R> {
                 Ok(0) => break,
                 Ok(more) => got += more,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(Damage::of(error)),
             }
         }
         self.hash.update(&bytes[..got]);

@@ -33,9 +33,9 @@ const FIELDS_MAX: usize = 100_000;
 
 /// A stored config or secret in a backup.
 #[derive(Debug)]
-pub(crate) struct NamedPart {
-    pub(crate) kind: NamedKind,
-    pub(crate) name: String,
+pub struct NamedPart {
+    pub kind: NamedKind,
+    pub name: String,
     pub(super) position: Position,
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// A temporary file beside the final one, which only its owner can read. Dropped unfinished, it is removed.
 #[derive(Debug)]
-pub(crate) struct Partial {
+pub struct Partial {
     path: PathBuf,
     file: File,
     destination: PathBuf,
@@ -18,7 +18,7 @@ impl Partial {
     ///
     /// # Errors
     /// If the file cannot be created.
-    pub(crate) fn create(path: &Path) -> io::Result<Self> {
+    pub fn create(path: &Path) -> io::Result<Self> {
         let mut beside = path.as_os_str().to_owned();
         beside.push(".partial");
         let beside = PathBuf::from(beside);
@@ -32,13 +32,13 @@ impl Partial {
     }
 
     /// The same file with another final name, in the same folder.
-    pub(crate) fn named(mut self, destination: &Path) -> Self {
+    pub fn named(mut self, destination: &Path) -> Self {
         destination.clone_into(&mut self.destination);
         self
     }
 
     /// The output.
-    pub(crate) fn out(&self) -> BufWriter<&File> {
+    pub fn out(&self) -> BufWriter<&File> {
         BufWriter::new(&self.file)
     }
 
@@ -46,7 +46,7 @@ impl Partial {
     ///
     /// # Errors
     /// If it cannot be made durable.
-    pub(crate) fn synced(&self) -> io::Result<File> {
+    pub fn synced(&self) -> io::Result<File> {
         self.file.sync_all()?;
         self.file.try_clone()
     }
@@ -55,7 +55,7 @@ impl Partial {
     ///
     /// # Errors
     /// If it cannot, or the temporary file is another process's by now.
-    pub(crate) fn keep(self) -> io::Result<()> {
+    pub fn keep(self) -> io::Result<()> {
         self.file.sync_all()?;
         let (own, at_path) = (self.file.metadata()?, fs::symlink_metadata(&self.path)?);
         if (own.dev(), own.ino()) != (at_path.dev(), at_path.ino()) {

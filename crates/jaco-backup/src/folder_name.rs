@@ -1,25 +1,47 @@
-//! Names of backups in a folder: `CLUSTER-YYYYMMDDTHHMMSSZ-INDEX.jacobak`. Pure.
+//! Names of backups in a folder: `CLUSTER-YYYYMMDDTHHMMSSZ-INDEX.jacobak`, encrypted ones with `.age` behind that. Pure.
 
-use jaco_proto::v1::BackupHeader;
 use time::OffsetDateTime;
+
+use super::retention::Taken;
 
 /// The end of each name.
 const SUFFIX: &str = ".jacobak";
 
+/// What is behind it if the file is encrypted.
+const ENCRYPTED: &str = ".age";
+
 /// The most characters of the name of a cluster; the name of a file has 255 bytes at most.
 const CLUSTER_CHARS_MAX: usize = 64;
 
-/// The name of a backup with this header; `None` if it was taken at no time that has a date.
-pub(super) fn file_name(header: &BackupHeader) -> Option<String> {
-    let at = OffsetDateTime::from_unix_timestamp(header.taken_at_ms.div_euclid(1000)).ok()?;
+/// Whether a file is encrypted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    Plain,
+    Encrypted,
+}
+
+impl Form {
+    fn suffix(self) -> &'static str {
+        match self {
+            Self::Plain => "",
+            Self::Encrypted => ENCRYPTED,
+        }
+    }
+}
+
+/// The name of a backup that was taken at this time, as of this index; `None` if the time has no date.
+pub(super) fn file_name(cluster_name: &str, taken: Taken, form: Form) -> Option<String> {
+    let at = OffsetDateTime::from_unix_timestamp(taken.at_ms.div_euclid(1000)).ok()?;
     let (year, month, day) = (at.year(), u8::from(at.month()), at.day());
     let (hour, minute, second) = (at.hour(), at.minute(), at.second());
     let time = format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z");
-    Some(format!("{}-{time}-{}{SUFFIX}", cluster(&header.cluster_name), header.raft_index))
+    let (cluster, index, form) = (cluster(cluster_name), taken.raft_index, form.suffix());
+    Some(format!("{cluster}-{time}-{index}{SUFFIX}{form}"))
 }
 
 /// Whether a file of this name may be a backup of a cluster of this name. Its header says which cluster it is of.
 pub(super) fn is_of(cluster_name: &str, name: &str) -> bool {
+    let name = name.strip_suffix(ENCRYPTED).unwrap_or(name);
     let rest = name.strip_prefix(&cluster(cluster_name)).and_then(|rest| rest.strip_prefix('-'));
     let Some(rest) = rest.and_then(|rest| rest.strip_suffix(SUFFIX)) else { return false };
     let Some((time, index)) = rest.split_once('-') else { return false };
@@ -43,12 +65,7 @@ mod tests {
     use super::*;
 
     fn name_of(cluster_name: &str, taken_at_ms: i64) -> Option<String> {
-        file_name(&BackupHeader {
-            cluster_name: cluster_name.to_owned(),
-            taken_at_ms,
-            raft_index: 42,
-            ..BackupHeader::default()
-        })
+        file_name(cluster_name, Taken { at_ms: taken_at_ms, raft_index: 42 }, Form::Plain)
     }
 
     /// R-CLI-6: the name says which cluster, when in UTC, and as of which index, and sorts by time.
@@ -57,6 +74,7 @@ mod tests {
         let name = name_of("sun", 1_700_000_000_999).unwrap();
         assert_eq!(name, "sun-20231114T221320Z-42.jacobak");
         assert!(is_of("sun", &name) && !is_of("moon", &name));
+        assert!(is_of("sun", &format!("{name}.age")));
         assert_eq!(name_of("sun", i64::MAX), None);
         let odd = name_of("../a b/ü", 0).unwrap();
         assert_eq!(odd, "_._a_b__-19700101T000000Z-42.jacobak");
@@ -70,7 +88,8 @@ mod tests {
         for other in [
             "sun.jacobak",
             "sun-2-20231114T221320Z-42.jacobak",
-            "sun-20231114T221320Z-42.jacobak.age",
+            "sun-20231114T221320Z-42.jacobak.gpg",
+            "sun-20231114T221320Z-42.jacobak.age.age",
             "sun-20231114T221320Z-.jacobak",
             "sun-20231114T221320Z-4x.jacobak",
             "sun-20231114-42.jacobak",

@@ -3,8 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufReader, Seek};
-use std::os::unix::fs::FileExt;
 
 use jaco_proto::v1::backup_part::Kind;
 use jaco_proto::v1::{
@@ -18,22 +16,24 @@ use prost::bytes::Bytes;
 use super::damage::Damage;
 use super::index::{Contents, Index, NamedPart};
 use super::parts::{Position, Reader};
+use super::source::Source;
+use super::unlock::Unlock;
 
 /// A verified backup. Contents stay in the file until they are read.
 #[derive(Debug)]
-pub(crate) struct Backup {
-    file: File,
-    pub(crate) header: BackupHeader,
-    pub(crate) retention_ms: Option<u64>,
-    pub(crate) constraints: Vec<BackupPair>,
-    pub(crate) nodes: Vec<BackupNode>,
+pub struct Backup {
+    source: Source,
+    pub header: BackupHeader,
+    pub retention_ms: Option<u64>,
+    pub constraints: Vec<BackupPair>,
+    pub nodes: Vec<BackupNode>,
     /// Those that operators made.
-    pub(crate) networks: Vec<BackupNetwork>,
+    pub networks: Vec<BackupNetwork>,
     /// What happens without a grant, if that was ever set.
-    pub(crate) policy: Option<String>,
-    pub(crate) grants: Vec<BackupGrants>,
-    pub(crate) named: Vec<NamedPart>,
-    pub(crate) disabled: Vec<AllocationRef>,
+    pub policy: Option<String>,
+    pub grants: Vec<BackupGrants>,
+    pub named: Vec<NamedPart>,
+    pub disabled: Vec<AllocationRef>,
     registries: Vec<Position>,
     deployments: BTreeMap<String, Position>,
     pieces: Contents,
@@ -41,30 +41,39 @@ pub(crate) struct Backup {
 }
 
 impl Backup {
-    /// Reads and verifies a whole file.
+    /// Reads and verifies a whole file that is not encrypted.
     ///
     /// # Errors
-    /// How it is damaged.
-    pub(crate) fn open(mut file: File) -> Result<Self, Damage> {
-        file.rewind()?;
+    /// How it is damaged, or that it is encrypted.
+    pub fn open(file: File) -> Result<Self, Damage> {
+        Self::unlock(file, Unlock::Nothing)
+    }
+
+    /// Reads and verifies a whole file, encrypted or not.
+    ///
+    /// # Errors
+    /// How it is damaged, or that it cannot be opened.
+    pub fn unlock(file: File, unlock: Unlock<'_>) -> Result<Self, Damage> {
+        let source = Source::new(file, unlock)?;
         let mut index = Index::default();
         // An unknown part comes from a newer version only if the checksum is right.
         let mut first_fault = None;
-        let mut reader = Reader::new(BufReader::new(&file))?;
+        let mut reader = Reader::new(source.read()?)?;
         while let Some((at, bytes)) = reader.next()? {
             if first_fault.is_none() {
                 first_fault = index.add(at, &bytes).err();
             }
         }
+        drop(reader);
         match first_fault {
             Some(fault) => Err(fault),
-            None => Self::new(file, index),
+            None => Self::new(source, index),
         }
     }
 
-    fn new(file: File, mut index: Index) -> Result<Self, Damage> {
+    fn new(source: Source, mut index: Index) -> Result<Self, Damage> {
         Ok(Self {
-            file,
+            source,
             header: index.check()?,
             retention_ms: index.retention_ms,
             constraints: index.constraints,
@@ -82,7 +91,7 @@ impl Backup {
     }
 
     /// The names of all deployments.
-    pub(crate) fn deployments(&self) -> impl Iterator<Item = &str> {
+    pub fn deployments(&self) -> impl Iterator<Item = &str> {
         self.deployments.keys().map(String::as_str)
     }
 
@@ -90,7 +99,7 @@ impl Backup {
     ///
     /// # Errors
     /// If the file can no longer be read.
-    pub(crate) fn deployment(&self, name: &str) -> Result<Option<BackupDeployment>, Damage> {
+    pub fn deployment(&self, name: &str) -> Result<Option<BackupDeployment>, Damage> {
         let Some(at) = self.deployments.get(name) else { return Ok(None) };
         let Kind::Deployment(deployment) = self.part(*at)? else { return Err(Damage::Altered) };
         Ok(Some(deployment))
@@ -100,13 +109,13 @@ impl Backup {
     ///
     /// # Errors
     /// If the file can no longer be read.
-    pub(crate) fn named(&self, named: &NamedPart) -> Result<BackupNamed, Damage> {
+    pub fn named(&self, named: &NamedPart) -> Result<BackupNamed, Damage> {
         let Kind::Named(named) = self.part(named.position)? else { return Err(Damage::Altered) };
         Ok(named)
     }
 
     /// The credentials of each registry.
-    pub(crate) fn registries(&self) -> impl Iterator<Item = Result<BackupRegistry, Damage>> {
+    pub fn registries(&self) -> impl Iterator<Item = Result<BackupRegistry, Damage>> {
         self.registries.iter().map(|at| {
             let Kind::Registry(registry) = self.part(*at)? else { return Err(Damage::Altered) };
             Ok(registry)
@@ -117,7 +126,7 @@ impl Backup {
     ///
     /// # Errors
     /// If it is not.
-    pub(crate) fn check_piece(&self, id: ContentId) -> Result<(), Damage> {
+    pub fn check_piece(&self, id: ContentId) -> Result<(), Damage> {
         found(&self.pieces, id).map(|_| ())
     }
 
@@ -125,7 +134,7 @@ impl Backup {
     ///
     /// # Errors
     /// If it is not.
-    pub(crate) fn check_secret(&self, id: ContentId) -> Result<(), Damage> {
+    pub fn check_secret(&self, id: ContentId) -> Result<(), Damage> {
         found(&self.secrets, id).map(|_| ())
     }
 
@@ -133,7 +142,7 @@ impl Backup {
     ///
     /// # Errors
     /// If it is not in the backup, or the file can no longer be read.
-    pub(crate) fn piece(&self, id: ContentId) -> Result<Bytes, Damage> {
+    pub fn piece(&self, id: ContentId) -> Result<Bytes, Damage> {
         let part = self.part(found(&self.pieces, id)?)?;
         let Kind::Piece(piece) = part else { return Err(Damage::Altered) };
         Ok(piece.content)
@@ -143,7 +152,7 @@ impl Backup {
     ///
     /// # Errors
     /// If it is not in the backup, or the file can no longer be read.
-    pub(crate) fn secret(&self, id: ContentId) -> Result<Bytes, Damage> {
+    pub fn secret(&self, id: ContentId) -> Result<Bytes, Damage> {
         let part = self.part(found(&self.secrets, id)?)?;
         let Kind::Secret(secret) = part else { return Err(Damage::Altered) };
         Ok(secret.content)
@@ -151,7 +160,7 @@ impl Backup {
 
     fn part(&self, at: Position) -> Result<Kind, Damage> {
         let mut bytes = vec![0; at.length];
-        self.file.read_exact_at(&mut bytes, at.offset)?;
+        self.source.read_exact_at(&mut bytes, at.offset)?;
         let part = BackupPart::decode(Bytes::from(bytes)).map_err(|_| Damage::Altered)?;
         part.kind.ok_or(Damage::Altered)
     }

@@ -10,20 +10,42 @@ use sha2::{Digest, Sha256};
 use super::damage::Damage;
 use super::format::{FORMAT, MAGIC};
 use super::read::Backup;
+use super::unlock::Unlock;
+use crate::age::{FileKey, Label, Recipients, Stream};
 use crate::partial::Partial;
 
 /// The contents of a complete backup.
 #[derive(Debug)]
-pub(crate) struct Summary {
-    pub(crate) header: BackupHeader,
-    pub(crate) end: BackupEnd,
-    /// The size of the file.
-    pub(crate) bytes: u64,
+pub struct Summary {
+    pub header: BackupHeader,
+    pub end: BackupEnd,
+    /// The size of what is in the file; an encrypted file is larger.
+    pub bytes: u64,
+    /// The key of an encrypted file.
+    pub key: Option<FileKey>,
+}
+
+impl Summary {
+    /// What opens the file.
+    #[must_use]
+    pub fn unlock(&self) -> Unlock<'_> {
+        self.key.as_ref().map_or(Unlock::Nothing, Unlock::File)
+    }
+}
+
+/// Where the bytes go.
+enum Out<W: Write> {
+    Plain(W),
+    Encrypted(Box<Stream<W>>),
 }
 
 /// Writes the parts in order. The output is a backup only after [`finish`](Self::finish).
-pub(crate) struct Writer<W> {
-    out: W,
+#[allow(
+    missing_debug_implementations,
+    reason = "holds keys and an output that have nothing to show"
+)]
+pub struct Writer<W: Write> {
+    out: Out<W>,
     hash: Sha256,
     bytes: u64,
     header: Option<BackupHeader>,
@@ -35,7 +57,20 @@ impl<W: Write> Writer<W> {
     ///
     /// # Errors
     /// If the output cannot be written to.
-    pub(crate) fn new(out: W) -> io::Result<Self> {
+    pub fn new(out: W) -> io::Result<Self> {
+        Self::begin(Out::Plain(out))
+    }
+
+    /// Starts an encrypted backup with this header, which has to be its first part.
+    ///
+    /// # Errors
+    /// If the output cannot be written to.
+    pub fn encrypted(out: W, recipients: &Recipients, header: &BackupHeader) -> io::Result<Self> {
+        let stream = Stream::new(out, recipients, &Label::of(header))?;
+        Self::begin(Out::Encrypted(Box::new(stream)))
+    }
+
+    fn begin(out: Out<W>) -> io::Result<Self> {
         let mut writer = Self { out, hash: Sha256::new(), bytes: 0, header: None, end: None };
         writer.put(MAGIC)?;
         writer.put(&FORMAT.to_be_bytes())?;
@@ -46,7 +81,7 @@ impl<W: Write> Writer<W> {
     ///
     /// # Errors
     /// If the output cannot be written to.
-    pub(crate) fn part(&mut self, part: &BackupPart) -> io::Result<()> {
+    pub fn part(&mut self, part: &BackupPart) -> io::Result<()> {
         match &part.kind {
             Some(Kind::Header(header)) => self.header = Some(header.clone()),
             Some(Kind::End(end)) => self.end = Some(*end),
@@ -73,7 +108,7 @@ impl<W: Write> Writer<W> {
     }
 
     /// The number of bytes written.
-    pub(crate) fn bytes(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
@@ -81,22 +116,35 @@ impl<W: Write> Writer<W> {
     ///
     /// # Errors
     /// If the output cannot be written to, or the last part is missing.
-    pub(crate) fn finish(mut self) -> io::Result<Summary> {
+    pub fn finish(mut self) -> io::Result<Summary> {
         let (Some(header), Some(end)) = (self.header.take(), self.end.take()) else {
             let cut = "the cluster sent an incomplete backup";
             return Err(io::Error::new(io::ErrorKind::UnexpectedEof, cut));
         };
         self.put(&0_u32.to_be_bytes())?;
         let sum = self.hash.finalize();
-        self.out.write_all(&sum)?;
-        self.out.flush()?;
-        Ok(Summary { header, end, bytes: self.bytes + sum.len() as u64 })
+        let bytes = self.bytes + sum.len() as u64;
+        let key = match self.out {
+            Out::Plain(mut out) => {
+                out.write_all(&sum)?;
+                out.flush()?;
+                None
+            }
+            Out::Encrypted(mut stream) => {
+                stream.write_all(&sum)?;
+                Some(stream.finish()?)
+            }
+        };
+        Ok(Summary { header, end, bytes, key })
     }
 
     fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.hash.update(bytes);
         self.bytes += bytes.len() as u64;
-        self.out.write_all(bytes)
+        match &mut self.out {
+            Out::Plain(out) => out.write_all(bytes),
+            Out::Encrypted(stream) => stream.write_all(bytes),
+        }
     }
 }
 
@@ -104,7 +152,7 @@ impl<W: Write> Writer<W> {
 ///
 /// # Errors
 /// How it is damaged; then there is no backup.
-pub(crate) fn finish(partial: Partial) -> Result<(), Damage> {
-    Backup::open(partial.synced()?)?;
+pub fn finish(partial: Partial, summary: &Summary) -> Result<(), Damage> {
+    Backup::unlock(partial.synced()?, summary.unlock())?;
     Ok(partial.keep()?)
 }

@@ -9,15 +9,15 @@ const DAY_SECS: i64 = 24 * 3600;
 
 /// How many backups are kept. A backup is kept if one of the rules keeps it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Retention {
+pub struct Retention {
     /// The newest ones.
-    pub(crate) newest: usize,
+    pub newest: usize,
     /// The newest one of each of the last days that have a backup, in UTC.
-    pub(crate) days: usize,
+    pub days: usize,
     /// The same for weeks, which begin on Monday.
-    pub(crate) weeks: usize,
+    pub weeks: usize,
     /// The same for months.
-    pub(crate) months: usize,
+    pub months: usize,
 }
 
 /// When a backup was taken. Later ones are greater.
@@ -46,7 +46,7 @@ impl Taken {
 
 impl Retention {
     /// Whether it says anything. If not, everything is kept.
-    pub(crate) fn has_rules(&self) -> bool {
+    pub fn has_rules(&self) -> bool {
         *self != Self::default()
     }
 
