@@ -33,7 +33,9 @@ mod sealer;
 pub mod serve;
 mod service;
 pub mod status;
+mod ui;
 mod unread;
+mod unwanted;
 mod view;
 
 pub use audit::{archive, writer::Archived};

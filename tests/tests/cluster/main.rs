@@ -38,6 +38,7 @@ mod openmetrics;
 mod operator_certificates;
 mod orders;
 mod outages;
+mod page;
 #[path = "../pebble.rs"]
 mod pebble;
 mod planning;

@@ -78,7 +78,7 @@ pub(crate) fn only_reads() -> Response<Body> {
 }
 
 /// The head of an answer, as to `HEAD`: it says how long the answer to `GET` is.
-pub(super) fn without_content(response: Response<Body>) -> Response<Body> {
+pub(crate) fn without_content(response: Response<Body>) -> Response<Body> {
     use http_body::Body as _;
     let (mut head, body) = response.into_parts();
     if let Some(length) =
@@ -154,7 +154,8 @@ fn kind(rejection: &Rejection) -> Kind {
     }
 }
 
-fn status(rejection: &Rejection) -> StatusCode {
+/// The status of HTTP that says what can be done about a refusal.
+pub(crate) fn status(rejection: &Rejection) -> StatusCode {
     if rejection.code == ErrorCode::TooLarge {
         return StatusCode::PAYLOAD_TOO_LARGE;
     }

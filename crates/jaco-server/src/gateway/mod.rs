@@ -19,13 +19,13 @@ use tonic::codegen::http::{Method, Response};
 use tonic::service::Routes;
 
 use self::query::Query;
-use self::rpcs::Rpcs;
 use crate::endpoints::{self, Located};
 use crate::member::Member;
 use crate::service::Context;
 use crate::view;
 
-pub(crate) use self::answer::{only_reads, refusal};
+pub(crate) use self::answer::{only_reads, refusal, status, without_content};
+pub(crate) use self::rpcs::{Rpcs, refused};
 
 /// Answers that are put together at a time. Each holds messages of up to 8 MiB.
 const ANSWERS_MAX: usize = 4;

@@ -6,13 +6,12 @@ use jaco_json::{
 };
 use jaco_proto::v1;
 use jaco_types::{ErrorCode, Rejection};
-use prost::Message;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::answer;
 use super::query::Query;
-use super::rpcs::{ANSWER_BYTES_MAX, Rpcs, refused, too_large};
+use super::rpcs::{Rpcs, refused};
 use crate::endpoints::{Located, Subject};
 
 /// Audit events in an answer, unless the request says otherwise.
@@ -70,11 +69,11 @@ pub(super) async fn read(
             Ok(list(asked.map_err(refused)?.into_inner().networks, network::json))
         }
         Subject::Nodes => {
-            let found = overview(rpcs, scoped(v1::StatusScope::Nodes)).await?;
+            let found = rpcs.status(scoped(v1::StatusScope::Nodes)).await?;
             Ok(list(found.nodes, node::json))
         }
         Subject::Replicas => {
-            let found = overview(rpcs, filtered(query)).await?;
+            let found = rpcs.status(filtered(query)).await?;
             Ok(Box::new(move || to_text(&replica::OneByOne(&found.replicas))))
         }
         Subject::Routes => {
@@ -83,7 +82,7 @@ pub(super) async fn read(
             Ok(list(asked.map_err(refused)?.into_inner().routes, route::json))
         }
         Subject::Status => {
-            let found = overview(rpcs, filtered(query)).await?;
+            let found = rpcs.status(filtered(query)).await?;
             Ok(Box::new(move || to_text(&status::Json::of(&found))))
         }
         Subject::Tokens => {
@@ -110,7 +109,7 @@ async fn allocations(rpcs: &Rpcs, query: &Query) -> Result<Render, Rejection> {
 }
 
 async fn deployments(rpcs: &Rpcs) -> Result<Render, Rejection> {
-    let found = overview(rpcs, scoped(v1::StatusScope::Deployments)).await?.deployments;
+    let found = rpcs.status(scoped(v1::StatusScope::Deployments)).await?.deployments;
     let asked = rpcs.query().allocations(v1::AllocationsRequest::default()).await;
     let allocations = asked.map_err(refused)?.into_inner().allocations;
     let json = move |one: &_| deployment::with_allocations(one, &allocations);
@@ -170,29 +169,6 @@ fn filtered(query: &Query) -> v1::StatusRequest {
         service: query.text("service"),
         ..v1::StatusRequest::default()
     }
-}
-
-/// A status, of the parts in which a large one is sent.
-async fn overview(
-    rpcs: &Rpcs,
-    request: v1::StatusRequest,
-) -> Result<v1::StatusResponse, Rejection> {
-    let request = v1::StatusRequest { in_parts: true, ..request };
-    let mut parts = rpcs.query().overview(request).await.map_err(refused)?.into_inner();
-    let (mut whole, mut bytes) = (v1::StatusResponse::default(), 0);
-    while let Some(part) = parts.message().await.map_err(refused)? {
-        bytes += part.encoded_len();
-        if bytes > ANSWER_BYTES_MAX {
-            return Err(too_large());
-        }
-        if whole.answered_by.is_empty() {
-            whole = part;
-        } else {
-            whole.deployments.extend(part.deployments);
-            whole.replicas.extend(part.replicas);
-        }
-    }
-    Ok(whole)
 }
 
 fn list<T: Send + 'static>(items: Vec<T>, json: fn(&T) -> Value) -> Render {

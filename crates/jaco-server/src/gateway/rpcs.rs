@@ -6,11 +6,14 @@ use std::task::{self, Poll};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use jaco_proto::v1;
 use jaco_proto::v1::cluster_client::ClusterClient;
 use jaco_proto::v1::images_client::ImagesClient;
+use jaco_proto::v1::planner_client::PlannerClient;
 use jaco_proto::v1::query_client::QueryClient;
 use jaco_proto::v1::volumes_client::VolumesClient;
 use jaco_types::{ErrorCode, Rejection};
+use prost::Message as _;
 use tonic::body::Body;
 use tonic::codegen::http::header::AUTHORIZATION;
 use tonic::codegen::http::request::Parts;
@@ -25,11 +28,11 @@ use crate::service::Context;
 use crate::status::{from_status, to_status};
 
 /// Bytes of a message, and of the parts of a status together.
-pub(super) const ANSWER_BYTES_MAX: usize = 8 << 20;
+const ANSWER_BYTES_MAX: usize = 8 << 20;
 
 /// The rpcs, as one caller may call them.
 #[derive(Debug, Clone)]
-pub(super) struct Rpcs {
+pub(crate) struct Rpcs {
     services: Routes,
     context: Context,
     /// What the listener knows of the connection.
@@ -40,27 +43,57 @@ pub(super) struct Rpcs {
 
 impl Rpcs {
     /// The rpcs in the name of who sent a request.
-    pub(super) fn of_sender(services: Routes, context: Context, request: &Parts) -> Self {
+    pub(crate) fn of_sender(services: Routes, context: Context, request: &Parts) -> Self {
         let mut headers = HeaderMap::new();
         let credential = request.headers.get(AUTHORIZATION);
         headers.extend(credential.map(|value| (AUTHORIZATION, value.clone())));
         Self { services, context, connection: request.extensions.clone(), headers }
     }
 
-    pub(super) fn cluster(&self) -> ClusterClient<Self> {
+    pub(crate) fn cluster(&self) -> ClusterClient<Self> {
         ClusterClient::new(self.clone()).max_decoding_message_size(ANSWER_BYTES_MAX)
     }
 
-    pub(super) fn images(&self) -> ImagesClient<Self> {
+    pub(crate) fn images(&self) -> ImagesClient<Self> {
         ImagesClient::new(self.clone()).max_decoding_message_size(ANSWER_BYTES_MAX)
     }
 
-    pub(super) fn query(&self) -> QueryClient<Self> {
+    pub(crate) fn planner(&self) -> PlannerClient<Self> {
+        PlannerClient::new(self.clone()).max_decoding_message_size(ANSWER_BYTES_MAX)
+    }
+
+    pub(crate) fn query(&self) -> QueryClient<Self> {
         QueryClient::new(self.clone()).max_decoding_message_size(ANSWER_BYTES_MAX)
     }
 
-    pub(super) fn volumes(&self) -> VolumesClient<Self> {
+    pub(crate) fn volumes(&self) -> VolumesClient<Self> {
         VolumesClient::new(self.clone()).max_decoding_message_size(ANSWER_BYTES_MAX)
+    }
+
+    /// A status, of the parts in which a large one is sent.
+    ///
+    /// # Errors
+    /// Those of the rpc, and `too_large`.
+    pub(crate) async fn status(
+        &self,
+        request: v1::StatusRequest,
+    ) -> Result<v1::StatusResponse, Rejection> {
+        let request = v1::StatusRequest { in_parts: true, ..request };
+        let mut parts = self.query().overview(request).await.map_err(refused)?.into_inner();
+        let (mut whole, mut bytes) = (v1::StatusResponse::default(), 0);
+        while let Some(part) = parts.message().await.map_err(refused)? {
+            bytes += part.encoded_len();
+            if bytes > ANSWER_BYTES_MAX {
+                return Err(too_large());
+            }
+            if whole.answered_by.is_empty() {
+                whole = part;
+            } else {
+                whole.deployments.extend(part.deployments);
+                whole.replicas.extend(part.replicas);
+            }
+        }
+        Ok(whole)
     }
 
     /// Refuses a caller whose role does not include this rpc.
@@ -96,7 +129,7 @@ impl Service<Request<Body>> for Rpcs {
 }
 
 /// The refusal that an rpc was answered with.
-pub(super) fn refused(status: Status) -> Rejection {
+pub(crate) fn refused(status: Status) -> Rejection {
     if status.code() == Code::OutOfRange && status.details().is_empty() {
         return too_large();
     }
@@ -104,7 +137,7 @@ pub(super) fn refused(status: Status) -> Rejection {
 }
 
 /// The refusal of an answer that does not fit.
-pub(super) fn too_large() -> Rejection {
+fn too_large() -> Rejection {
     let message = format!(
         "the answer is larger than {} MiB: ask for one deployment (?deployment=NAME), or use `jaco status`",
         ANSWER_BYTES_MAX >> 20

@@ -14,6 +14,7 @@ use tonic::Code;
 
 use crate::auth::permission::PAGES;
 use crate::endpoints::{self, ENDPOINTS};
+use jaco_ui::link;
 
 /// The counts of one process since its start.
 #[derive(Debug, Default)]
@@ -61,12 +62,14 @@ pub(crate) struct RequestTally {
     pub(crate) seconds: Histogram,
 }
 
-/// Every method, those of documents and of the JSON gateway among them, and at last what is none: the names do not come
-/// from callers.
+/// Every method, those of documents, of the JSON gateway and of the page among them, and at last what is none: the names do
+/// not come from callers.
 fn methods() -> impl Iterator<Item = &'static str> {
     let rpcs = rpc::ALL.iter().map(|rpc| rpc.method);
     let pages = PAGES.iter().map(|(path, _)| *path);
-    rpcs.chain(pages).chain(ENDPOINTS.iter().map(|endpoint| endpoint.path)).chain([OTHER])
+    rpcs.chain(pages)
+        .chain(ENDPOINTS.iter().map(|endpoint| endpoint.path))
+        .chain([link::PREFIX, OTHER])
 }
 
 impl Default for RequestTally {
@@ -79,7 +82,12 @@ impl Default for RequestTally {
 impl RequestTally {
     /// The place of a method in the counts.
     pub(crate) fn place(&self, method: &str) -> usize {
-        let method = endpoints::at(method).map_or(method, |found| found.endpoint.path);
+        let method = match endpoints::at(method) {
+            Some(found) => found.endpoint.path,
+            // What it shows is counted with the rpcs that it asks.
+            None if link::is_below(method) => link::PREFIX,
+            None => method,
+        };
         methods().position(|known| known == method).unwrap_or(self.counts.len() - 1)
     }
 

@@ -10,13 +10,14 @@ use std::time::Duration;
 
 use futures::future::{BoxFuture, Either};
 use http_body_util::{BodyExt as _, Limited};
+use jaco_pki::{PeerIdentity, Standing};
 use jaco_proto::rpc;
 use jaco_proto::v1::Access;
 use jaco_types::{ErrorCode, Rejection};
 use tokio::sync::Semaphore;
 use tonic::Status;
 use tonic::body::Body;
-use tonic::codegen::http::header::CONTENT_TYPE;
+use tonic::codegen::http::header::{AUTHORIZATION, CONTENT_TYPE};
 use tonic::codegen::http::{Request, Response};
 use tonic::metadata::MetadataMap;
 use tower::{Layer, Service};
@@ -25,6 +26,7 @@ use crate::auth::connection::Caller;
 use crate::serve::pages::{self, Page};
 use crate::service::Context;
 use crate::status::to_status;
+use crate::ui;
 
 /// Bytes of a request whose credential is in its message: a join request has a token and a certificate
 /// request.
@@ -79,7 +81,7 @@ where
         let page = Page::at(request.uri().path());
         let refused = |rejection: &Rejection| {
             let response = match page {
-                Some(page) => page.refusal(rejection),
+                Some(page) => page.refusal(rejection, &request),
                 None => to_status(rejection).into_http(),
             };
             Either::Right(Box::pin(std::future::ready(Ok(response))) as BoxFuture<'static, _>)
@@ -89,13 +91,18 @@ where
             Ok(Sender::Elsewhere) => {
                 Either::Right(Box::pin(std::future::ready(Ok(pages::not_found()))))
             }
+            Ok(Sender::Anyone) => Either::Left(self.services.call(request)),
+            Ok(Sender::Stranger) => {
+                Either::Right(Box::pin(std::future::ready(Ok(ui::to_login(&request)))))
+            }
             Ok(Sender::ByMessage) => {
                 let Ok(permit) = Arc::clone(&self.layer.unidentified).try_acquire_owned() else {
-                    let message = "too many join requests at once: try again in a moment";
+                    let message =
+                        "too many requests to join or to sign in at once: try again in a moment";
                     return refused(&Rejection::new(ErrorCode::Overloaded, message));
                 };
                 let bounded = request.map(|body| {
-                    let too_long = |_| Status::out_of_range("a join request has at most 64 KiB");
+                    let too_long = |_| Status::out_of_range("a request to join has at most 64 KiB");
                     Body::new(Limited::new(body, UNIDENTIFIED_BYTES_MAX).map_err(too_long))
                 });
                 let answer = self.services.call(bounded);
@@ -103,7 +110,7 @@ where
                     let answer = tokio::time::timeout(UNIDENTIFIED_DEADLINE, answer).await;
                     drop(permit);
                     answer.unwrap_or_else(|_| {
-                        let message = "the join request took too long: try again";
+                        let message = "the request took too long: try again";
                         let late = Rejection::new(ErrorCode::TimedOut, message);
                         Ok(to_status(&late).into_http())
                     })
@@ -122,12 +129,36 @@ enum Sender {
     ByMessage,
     /// By its connection or its headers; it asks, without gRPC, for what there is not.
     Elsewhere,
+    /// By nothing, and it asks for what everybody may have.
+    Anyone,
+    /// By nothing, and it asks for the page. That is how everybody begins who signs in: no refusal worth an audit event.
+    Stranger,
 }
 
 /// Whether a client of gRPC has sent this, which expects refusals in its own form.
 fn is_grpc(request: &Request<Body>) -> bool {
     let kind = request.headers().get(CONTENT_TYPE);
     kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"))
+}
+
+/// How the sender of a request for the page is known, if not by a credential that it shows.
+fn without_credential(
+    request: &Request<Body>,
+    peer: &PeerIdentity,
+    standing: &Standing,
+) -> Option<Sender> {
+    match ui::Access::of(request) {
+        ui::Access::Anyone => Some(Sender::Anyone),
+        ui::Access::Credential => {
+            standing.await_message();
+            Some(Sender::ByMessage)
+        }
+        ui::Access::Identified => {
+            let shows_none =
+                *peer == PeerIdentity::None && !request.headers().contains_key(AUTHORIZATION);
+            shows_none.then_some(Sender::Stranger)
+        }
+    }
 }
 
 impl IdentifyLayer {
@@ -139,6 +170,12 @@ impl IdentifyLayer {
             (Some(Caller::Tls { standing, .. }), Some(Access::JoinToken)) => {
                 standing.await_message();
                 Ok(Sender::ByMessage)
+            }
+            (Some(Caller::Tls { peer, standing, .. }), None)
+                if Page::at(path) == Some(Page::Ui)
+                    && let Some(sender) = without_credential(request, peer, standing) =>
+            {
+                Ok(sender)
             }
             (Some(caller), _) => {
                 let headers = MetadataMap::from_headers(request.headers().clone());

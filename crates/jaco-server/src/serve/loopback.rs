@@ -77,7 +77,7 @@ fn answer(context: Context) -> impl Fn(Request<Body>) -> Answer + Clone {
             Ok(match page {
                 Some(Page::Metrics) => pages::show_metrics(&context, request).await,
                 // Not without a credential.
-                Some(Page::Json) | None => pages::not_found(),
+                Some(Page::Json | Page::Ui) | None => pages::not_found(),
             })
         }
         .boxed()

@@ -10,6 +10,7 @@ mod lapse;
 mod loopback;
 mod pages;
 mod raft_stream;
+mod session;
 mod stale;
 mod tally;
 mod trusted;
@@ -47,6 +48,7 @@ use crate::serve::http2::{CONNECTION_AGE, STREAMS_PER_CONNECTION};
 use crate::serve::identify::IdentifyLayer;
 use crate::serve::lapse::LapseLayer;
 use crate::serve::pages::{NothingElse, PagesLayer};
+use crate::serve::session::SessionLayer;
 use crate::serve::stale::StaleLayer;
 use crate::serve::tally::TallyLayer;
 use crate::serve::trusted::TrustedLayer;
@@ -61,6 +63,7 @@ use crate::service::query::QueryService;
 use crate::service::query::shared::SharedStatus;
 use crate::service::routing::RoutingService;
 use crate::service::volumes::{VolumeWritesService, VolumesService};
+use crate::ui::{Sessions, Ui};
 use crate::unread::{UnreadLayer, UnreadLimits};
 
 pub use loopback::serve_loopback;
@@ -114,13 +117,14 @@ pub async fn serve_unix(
     let context = Context::new(stage);
     let routes = routes(context.clone(), lifecycle);
     let gateway = Gateway::new(context.clone(), routes.clone());
+    let ui = Ui::new(context.clone(), routes.clone(), Sessions::default());
     let mut server = Server::builder()
         .accept_http1(true)
         .max_concurrent_streams(STREAMS_PER_CONNECTION)
         .max_connection_age(CONNECTION_AGE)
         .layer(TallyLayer::new(tallies))
         .layer(StaleLayer::new(context.clone()))
-        .layer(PagesLayer::new(context, gateway));
+        .layer(PagesLayer::new(context, gateway, ui));
     let serving = server.add_routes(routes);
     serving.serve_with_incoming_shutdown(incoming, shutdown.cancelled_owned()).await
 }
@@ -137,15 +141,18 @@ pub async fn serve_tls(
     let context = Context::new(Arc::clone(&stage));
     let routes = routes(context.clone(), lifecycle).prepare();
     let gateway = Gateway::new(context.clone(), routes.clone());
+    let sessions = Sessions::default();
+    let ui = Ui::new(context.clone(), routes.clone(), sessions.clone());
     let layers = ServiceBuilder::new()
         .layer(DeadlineLayer)
         .layer(TallyLayer::new(Arc::clone(&tallies)))
         .layer(UnreadLayer::new(unread, tallies))
         .layer(StaleLayer::new(context.clone()))
         .layer(TrustedLayer::new(context.clone()))
+        .layer(SessionLayer::new(sessions))
         .layer(IdentifyLayer::new(context.clone()))
         .layer(LapseLayer::new(context.clone()))
-        .layer(PagesLayer::new(context, gateway));
+        .layer(PagesLayer::new(context, gateway, ui));
     let documents = layers.clone().service(NothingElse);
     let rpcs = layers.service(routes);
     let connections = TaskTracker::new();

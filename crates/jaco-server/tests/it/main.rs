@@ -12,4 +12,5 @@ mod roles;
 mod rpcs;
 mod served;
 mod torture;
+mod ui;
 mod unread;

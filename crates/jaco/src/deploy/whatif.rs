@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::error::CliError;
 use crate::output::{Frame, Show};
 use crate::session::Session;
-use crate::view::plan;
+use crate::view::{plan, reason};
 
 /// The plan for a hypothetical cluster.
 pub(crate) async fn whatif(
@@ -26,7 +26,7 @@ impl HypotheticalPlan {
     /// A line for each service with replicas whose data is on the nodes.
     pub(crate) fn bound_by_data(&self) -> impl Iterator<Item = String> {
         let waits = self.0.waits.iter().filter(|wait| wait.reason == "data_stays_on_node");
-        waits.map(|wait| plan::pending_line(wait, "cannot move"))
+        waits.map(|wait| reason::of_wait(wait, "cannot move"))
     }
 
     /// A line for each service with replicas that would be pending.

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 pub(crate) use jaco_json::deployment::json;
 use jaco_proto::v1::{DeploymentInfo, ServiceInfo, StatusResponse};
+use jaco_sentences::service;
 
 use super::json::image_with_digest;
-use crate::format::quantity::natural_order;
 use crate::format::table::Table;
 use crate::format::time;
 use crate::output::{Detail, Frame};
-use crate::view::{job, progress, pull, reason};
+use crate::view::progress;
 
 /// Deployments as a table.
 pub(crate) fn table(deployments: &[DeploymentInfo], frame: &Frame) -> String {
@@ -56,7 +56,7 @@ pub(crate) fn services_table(status: &StatusResponse, frame: &Frame) -> String {
                 image(status, deployment, service, frame.detail),
                 service.placement.clone(),
                 format!("{}/{}", service.running, service.desired),
-                notes(status, deployment, service, frame.now_ms),
+                service::notes(status, deployment, service, frame.now_ms),
             ];
             if frame.detail == Detail::Wide {
                 row.insert(4, service.spec_hash.clone());
@@ -90,29 +90,6 @@ fn image(
         Detail::Wide => image_with_digest(&service.image, &service.image_digest),
         Detail::Short => service.image.clone(),
     }
-}
-
-/// How far the nodes are that pull the image before the first step of a rollout.
-fn pulls(service: &ServiceInfo, now_ms: i64) -> Vec<String> {
-    let mut pulls: Vec<_> = service.rollout.iter().flat_map(|rollout| &rollout.pulls).collect();
-    pulls.sort_by(|(a, _), (b, _)| natural_order(a, b));
-    let texts = pulls.into_iter().map(|(node, pull)| (node, pull::text(pull, now_ms)));
-    let told = texts.filter(|(_, text)| !text.is_empty());
-    told.map(|(node, text)| format!("{node}: {text}")).collect()
-}
-
-fn notes(
-    status: &StatusResponse,
-    deployment: &DeploymentInfo,
-    service: &ServiceInfo,
-    now_ms: i64,
-) -> String {
-    let mut notes: Vec<String> =
-        progress::rollout(status, deployment, service).into_iter().collect();
-    notes.extend(pulls(service, now_ms));
-    notes.extend(service.unplaced.iter().map(reason::of_unplaced));
-    notes.extend(service.job.as_ref().map(|job| job::note(job, now_ms)));
-    notes.join("; ")
 }
 
 #[cfg(test)]

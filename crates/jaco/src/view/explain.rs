@@ -1,12 +1,12 @@
 //! The eligibility of every node for a service.
 
 use jaco_proto::v1::{ExplainResponse, NodeAnswer, NodeScore, SpreadShare};
+use jaco_sentences::explain;
 use jaco_types::unit::{Bytes, MilliCores};
 use serde_json::{Value, json};
 
 use super::json::{non_empty, without_null};
-use super::plan::{pending_json, pending_line};
-use crate::format::quantity::count;
+use super::plan::pending_json;
 use crate::format::table::Table;
 use crate::output::{Frame, Show};
 
@@ -35,28 +35,10 @@ impl Show for Explanation<'_> {
 
     fn text(&self, _: &Frame) -> String {
         let all = self.0;
-        let mut text = head(all);
-        for wait in &all.waits {
-            text.push_str(&format!("{}\n", pending_line(wait, "cannot be placed")));
-        }
-        let eligible = all.nodes.iter().filter(|node| node.failed.is_empty()).count();
-        text.push_str(&format!(
-            "one more replica: {} of {} eligible\n",
-            eligible,
-            count(all.nodes.len(), "node")
-        ));
-        if eligible > 0 && !all.waits.is_empty() {
-            text.push_str(
-                "what is pending has conditions of its own, such as its data; the table is about a new replica\n",
-            );
-        }
-        if !all.smallest_change.is_empty() {
-            text.push_str(&format!("smallest change: {}\n", all.smallest_change.join("; and ")));
-        }
-        text.push('\n');
+        let sentences = explain::sentences(all).join("\n") + "\n\n";
         let tables = [shares_table(&all.shares), scores_table(all), nodes_table(&all.nodes)];
         let tables: Vec<String> = tables.into_iter().flatten().collect();
-        text + &tables.join("\n")
+        sentences + &tables.join("\n")
     }
 }
 
@@ -155,19 +137,6 @@ fn score_json(score: &NodeScore) -> Value {
         "spread_micros": score.spread,
         "total_micros": score.total,
     }))
-}
-
-fn head(all: &ExplainResponse) -> String {
-    let ExplainResponse { deployment, service, placement, desired, present, .. } = all;
-    let counts = match placement.as_str() {
-        "global" => format!("{present} present, one per node"),
-        _ => format!("{present} of {desired} present"),
-    };
-    let mut text = format!("{deployment}/{service}: placement {placement}, {counts}\n");
-    if !all.replica.is_empty() {
-        text.push_str(&format!("{} is on {}\n", all.replica, all.replica_node));
-    }
-    text
 }
 
 fn node_json(node: &NodeAnswer) -> Value {

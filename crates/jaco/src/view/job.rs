@@ -1,7 +1,8 @@
 //! Jobs with their schedules and their runs.
 
 pub(crate) use jaco_json::job::{json, run_json};
-use jaco_proto::v1::{JobInfo, RunInfo};
+use jaco_proto::v1::JobInfo;
+pub(crate) use jaco_sentences::job::{next, result, schedule};
 use serde_json::Value;
 
 use super::json::non_empty;
@@ -28,43 +29,6 @@ pub(crate) fn table(jobs: &[JobInfo], frame: &Frame) -> String {
         ]);
     }
     table.render()
-}
-
-/// What a service's line in `jaco status` says of its runs.
-pub(crate) fn note(job: &JobInfo, now_ms: i64) -> String {
-    let last = job.runs.first().map(|run| match run.ended_at_ms {
-        0 => format!("run {} goes on for {}", run.number, time::ago(run.begun_at_ms, now_ms)),
-        ended => {
-            format!("run {} {} {} ago", run.number, result(run), time::ago(ended, now_ms))
-        }
-    });
-    let next = next(job, now_ms).map(|next| format!("next run {next}"));
-    last.into_iter().chain(next).collect::<Vec<_>>().join(", ")
-}
-
-/// The expression with its time zone, unless that is UTC.
-fn schedule(job: &JobInfo) -> Option<String> {
-    let cron = non_empty(&job.cron)?;
-    Some(match job.time_zone.as_str() {
-        "UTC" => cron.to_owned(),
-        zone => format!("{cron} {zone}"),
-    })
-}
-
-fn next(job: &JobInfo, now_ms: i64) -> Option<String> {
-    match job.next_due_ms {
-        0 => None,
-        due if due <= now_ms => Some("due".to_owned()),
-        due => Some(time::left(due, now_ms)),
-    }
-}
-
-/// The result of a run, with what its container exited with where that says more.
-pub(crate) fn result(run: &RunInfo) -> String {
-    match run.exit_code {
-        Some(code) if code != 0 => format!("{} (exit code {code})", run.result),
-        Some(_) | None => run.result.clone(),
-    }
 }
 
 /// One job with its runs.
@@ -139,7 +103,8 @@ fn missed(job: &JobInfo, now_ms: i64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use jaco_proto::v1::MissedInfo;
+    use jaco_proto::v1::{MissedInfo, RunInfo};
+    use jaco_sentences::job::note;
 
     use super::*;
     use crate::output::Detail;

@@ -143,7 +143,7 @@ pub(crate) fn text(preview: &Preview) -> String {
 
 /// A line for each service with replicas that could not be placed.
 pub(crate) fn pending_lines(preview: &Preview) -> impl Iterator<Item = String> {
-    preview.waits.iter().map(|wait| pending_line(wait, "could not be placed"))
+    preview.waits.iter().map(|wait| reason::of_wait(wait, "could not be placed"))
 }
 
 fn service_json(row: &PlannedService) -> Value {
@@ -327,14 +327,6 @@ fn changes_table(rows: &[PlannedChange]) -> String {
         table.row([row.action.clone(), row.replica.clone(), node, reason]);
     }
     table.render()
-}
-
-/// Replicas that are or would be pending, with the reason.
-pub(crate) fn pending_line(wait: &PlannedWait, verb: &str) -> String {
-    let replicas = count(wait.count as usize, "replica");
-    let PlannedWait { deployment, service, reason, details, .. } = wait;
-    let why = reason::sentence(reason, details);
-    format!("{replicas} of {deployment}/{service} {verb}: {why}")
 }
 
 fn survival_line(survival: &Survival) -> String {

@@ -3,15 +3,15 @@
 pub(crate) use jaco_json::replica::json;
 use jaco_json::replica::{OneByOne, ports};
 use jaco_proto::v1::ReplicaInfo;
+use jaco_sentences::replica::notes;
 use serde_json::Value;
 
 use super::json::image_with_digest;
-use super::{pull, termination};
+use super::termination;
 use crate::format::quantity::natural_order;
 use crate::format::table::Table;
 use crate::format::time;
 use crate::output::{Detail, Frame, JsonLayout, Show};
-use crate::view::reason;
 
 /// The result of `jaco get replicas`.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ pub(crate) fn table(replicas: &[ReplicaInfo], frame: &Frame) -> String {
             replica.node.clone(),
             revision(replica),
             time::ago(replica.since_ms, frame.now_ms),
-            reason(replica, frame.now_ms),
+            notes(replica, frame.now_ms),
         ];
         if frame.detail == Detail::Wide {
             let ports = ports(replica);
@@ -87,24 +87,4 @@ fn last_termination(replica: &ReplicaInfo, frame: &Frame) -> String {
     termination.map_or(String::new(), |last| {
         format!("{}, {}", termination::text(last), time::ago(last.at_ms, frame.now_ms))
     })
-}
-
-fn reason(replica: &ReplicaInfo, now_ms: i64) -> String {
-    let mut parts = Vec::new();
-    if replica.state != "running" {
-        parts.push(reason::of_replica(replica));
-    }
-    parts.extend(replica.pull.as_ref().map(|pull| pull::text(pull, now_ms)));
-    if let Some(retiring) = &replica.retiring {
-        parts.push(format!("the retiring instance on {} still serves", retiring.node));
-    }
-    for terminating in &replica.terminating {
-        let consumers = terminating.waits_for.join(", ");
-        parts.push(format!(
-            "terminating: the instance on {} stops when {consumers} acknowledge",
-            terminating.node
-        ));
-    }
-    parts.retain(|part| !part.is_empty());
-    parts.join("; ")
 }

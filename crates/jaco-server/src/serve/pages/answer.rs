@@ -41,7 +41,7 @@ pub(super) fn only_get() -> Response<Body> {
 }
 
 pub(in crate::serve) fn not_found() -> Response<Body> {
-    let message = "there is nothing here: /metrics has the metrics of this node, /api/v1 the state of the cluster as JSON; gRPC needs \
+    let message = "there is nothing here: /metrics has the metrics of this node, /api/v1 the state of the cluster as JSON, /ui a page for browsers; gRPC needs \
          HTTP/2\n";
     said(StatusCode::NOT_FOUND, message.to_owned())
 }

@@ -3,7 +3,6 @@
 //! They stand behind the same identification and the same table of roles as the rpcs. Must never change anything.
 
 mod answer;
-mod unwanted;
 
 use std::convert::Infallible;
 use std::task::{self, Poll};
@@ -19,6 +18,8 @@ use crate::endpoints;
 use crate::gateway::{self, Gateway};
 use crate::openmetrics;
 use crate::service::Context;
+use crate::ui::{self, Ui};
+use crate::unwanted;
 
 pub(super) use answer::not_found;
 
@@ -29,6 +30,8 @@ pub(crate) enum Page {
     Metrics,
     /// The state of the cluster as JSON: everything below `/api`.
     Json,
+    /// The page for browsers: everything below `/ui`.
+    Ui,
 }
 
 impl Page {
@@ -37,23 +40,26 @@ impl Page {
         match path {
             "/metrics" => Some(Self::Metrics),
             path if endpoints::is_below(path) => Some(Self::Json),
+            path if ui::is_below(path) => Some(Self::Ui),
             _ => None,
         }
     }
 
-    /// Whether its own row in the table of roles says who may read it. The gateway asks for that of each rpc that it calls.
+    /// Whether its own row in the table of roles says who may read it. The gateway and the page ask for that of each rpc that
+    /// they call.
     pub(super) const fn has_role(self) -> bool {
         match self {
             Self::Metrics => true,
-            Self::Json => false,
+            Self::Json | Self::Ui => false,
         }
     }
 
     /// A refusal in the form of its answers.
-    pub(super) fn refusal(self, rejection: &Rejection) -> Response<Body> {
+    pub(super) fn refusal<B>(self, rejection: &Rejection, request: &Request<B>) -> Response<Body> {
         match self {
             Self::Metrics => answer::refusal(rejection),
             Self::Json => gateway::refusal(rejection),
+            Self::Ui => ui::refusal(rejection, request),
         }
     }
 }
@@ -86,6 +92,7 @@ async fn show_json(gateway: &Gateway, request: Request<Body>) -> Response<Body> 
 pub(super) struct PagesLayer {
     context: Context,
     gateway: Gateway,
+    ui: Ui,
 }
 
 /// Answers requests for documents, and leaves the others to the services.
@@ -96,8 +103,8 @@ pub(super) struct Pages<S> {
 }
 
 impl PagesLayer {
-    pub(super) fn new(context: Context, gateway: Gateway) -> Self {
-        Self { context, gateway }
+    pub(super) fn new(context: Context, gateway: Gateway, ui: Ui) -> Self {
+        Self { context, gateway, ui }
     }
 }
 
@@ -125,11 +132,12 @@ where
         let Some(page) = Page::at(request.uri().path()) else {
             return Either::Left(self.services.call(request));
         };
-        let PagesLayer { context, gateway } = self.layer.clone();
+        let PagesLayer { context, gateway, ui } = self.layer.clone();
         let show = async move {
             Ok(match page {
                 Page::Metrics => show_metrics(&context, request).await,
                 Page::Json => show_json(&gateway, request).await,
+                Page::Ui => ui.answer(request).await,
             })
         };
         Either::Right(show.boxed())

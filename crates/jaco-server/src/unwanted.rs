@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 ///
 /// Over HTTP/2 an answer before the end of a request resets the request. Clients must keep the answer then (RFC 9113,
 /// section 8.1), but some that are still sending report the reset instead: curl 7.88 ends with code 92.
-pub(super) async fn discard(mut body: impl Body + Unpin) {
+pub(crate) async fn discard(mut body: impl Body + Unpin) {
     let read = async {
         let mut bytes = 0;
         while let Some(Ok(frame)) = body.frame().await {

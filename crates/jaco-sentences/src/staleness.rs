@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use jaco_proto::v1::Staleness;
 
-use crate::format::time;
+use crate::time;
 
 /// The age and its reason as a line.
-pub(crate) fn line(staleness: &Staleness) -> String {
+pub fn line(staleness: &Staleness) -> String {
     format!("{}\n", sentence(staleness))
 }
 
 /// The age and its reason as a sentence.
 #[must_use]
-pub(crate) fn sentence(staleness: &Staleness) -> String {
+pub fn sentence(staleness: &Staleness) -> String {
     let age = time::elapsed(Duration::from_millis(staleness.age_ms));
     format!("not current for {age}: {}", staleness.reason)
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use jaco_proto::v1::{DeploymentInfo, ReplicaInfo, RolloutInfo, ServiceInfo, StatusResponse};
 
-use crate::format::quantity::count;
-use crate::view::reason::{self, one_line};
+use crate::quantity::count;
+use crate::reason::{self, one_line};
 
 /// The lines of one deployment: one per service, followed by its replicas that do not run.
 #[must_use]
@@ -143,7 +143,7 @@ pub fn rollout(
 }
 
 /// The images that replicas of a service run, each with its revision and how many there are.
-pub(crate) fn serving<'s>(
+pub fn serving<'s>(
     status: &'s StatusResponse,
     deployment: &'s DeploymentInfo,
     service: &'s ServiceInfo,

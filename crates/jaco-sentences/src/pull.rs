@@ -2,13 +2,13 @@
 
 use jaco_proto::v1::PullInfo;
 
-use crate::format::quantity::size;
-use crate::format::time;
+use crate::quantity::size;
+use crate::time;
 
 /// `12.0 MiB of 80.0 MiB`, `attempt 3, 1.0 MiB of 80.0 MiB`, `3 attempts, the next in 8s`; empty before there is
 /// anything to tell.
 #[must_use]
-pub(crate) fn text(pull: &PullInfo, now_ms: i64) -> String {
+pub fn text(pull: &PullInfo, now_ms: i64) -> String {
     let progress = (pull.total_bytes > 0)
         .then(|| format!("{} of {}", size(pull.done_bytes), size(pull.total_bytes)));
     let attempts = match (pull.next_attempt_at_ms, pull.attempts) {
@@ -16,7 +16,7 @@ pub(crate) fn text(pull: &PullInfo, now_ms: i64) -> String {
         (0, attempts) => Some(format!("attempt {attempts}")),
         (at, attempts) => {
             let left = time::ago(now_ms, at);
-            let attempts = crate::format::quantity::count(attempts as usize, "attempt");
+            let attempts = crate::quantity::count(attempts as usize, "attempt");
             return format!("{attempts}, the next in {left}");
         }
     };

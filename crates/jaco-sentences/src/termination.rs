@@ -4,7 +4,7 @@ use jaco_json::termination::signal;
 use jaco_proto::v1::TerminationInfo;
 
 /// A termination in a few words: `container_exited, exit code 137 (SIGKILL), out of memory`.
-pub(crate) fn text(termination: &TerminationInfo) -> String {
+pub fn text(termination: &TerminationInfo) -> String {
     let cause = if termination.code.is_empty() { &termination.outcome } else { &termination.code };
     let mut parts = vec![cause.clone()];
     if termination.exited {
@@ -17,7 +17,7 @@ pub(crate) fn text(termination: &TerminationInfo) -> String {
 }
 
 /// An exit code with its signal.
-pub(crate) fn exit_text(code: i64) -> String {
+pub fn exit_text(code: i64) -> String {
     match signal(code) {
         Some(signal) => format!("exit code {code} ({signal})"),
         None => format!("exit code {code}"),

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use jaco_proto::v1::{ReplicaInfo, UnplacedInfo};
+use jaco_proto::v1::{PlannedWait, ReplicaInfo, UnplacedInfo};
 
-use crate::format::quantity::count;
-use crate::format::time;
-use crate::view::termination;
+use crate::quantity::count;
+use crate::termination;
+use crate::time;
 
 /// The maximum length of a log line inside another line, in characters.
 const LAST_LINE_MAX: usize = 100;
@@ -25,7 +25,7 @@ const WAITS: [&str; 5] = [
 
 /// Why a replica is in its state; empty if there is no reason to show.
 #[must_use]
-pub(crate) fn of_replica(replica: &ReplicaInfo) -> String {
+pub fn of_replica(replica: &ReplicaInfo) -> String {
     if replica.state == "pending" && WAITS.contains(&replica.code.as_str()) {
         return sentence(&replica.code, &replica.details);
     }
@@ -85,7 +85,7 @@ fn has_timed_out(replica: &ReplicaInfo) -> bool {
 
 /// Why replicas are not placed: `2 replicas cannot be placed: no node is eligible (1 is draining)`.
 #[must_use]
-pub(crate) fn of_unplaced(unplaced: &UnplacedInfo) -> String {
+pub fn of_unplaced(unplaced: &UnplacedInfo) -> String {
     let replicas = count(unplaced.count as usize, "replica");
     match unplaced.reason.as_str() {
         "waiting_for_dependency" => {
@@ -105,6 +105,15 @@ pub(crate) fn of_unplaced(unplaced: &UnplacedInfo) -> String {
     }
 }
 
+/// Replicas that are or would be pending, with the reason.
+#[must_use]
+pub fn of_wait(wait: &PlannedWait, verb: &str) -> String {
+    let replicas = count(wait.count as usize, "replica");
+    let PlannedWait { deployment, service, reason, details, .. } = wait;
+    let why = sentence(reason, details);
+    format!("{replicas} of {deployment}/{service} {verb}: {why}")
+}
+
 /// What a network lacks, and the command that helps.
 fn no_address(network: &str, remedy: &str) -> (String, &'static [&'static str]) {
     let text = match remedy.contains(" resize ") {
@@ -118,7 +127,7 @@ fn no_address(network: &str, remedy: &str) -> (String, &'static [&'static str]) 
 
 /// The reason of a pending replica with its facts.
 #[must_use]
-pub(crate) fn sentence(reason: &str, details: &HashMap<String, String>) -> String {
+pub fn sentence(reason: &str, details: &HashMap<String, String>) -> String {
     let facts: BTreeMap<&str, String> =
         details.iter().map(|(key, value)| (key.as_str(), one_line(value))).collect();
     let fact = |key: &str| facts.get(key).map_or("", String::as_str);
@@ -242,7 +251,7 @@ fn last_line(text: &str) -> String {
 }
 
 /// Messages of container engines have several lines; a line of progress has one.
-pub(crate) fn one_line(text: &str) -> String {
+pub fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

@@ -1,0 +1,309 @@
+//! What in a status needs attention: each with a sentence, and a command that helps.
+
+use std::fmt;
+
+use jaco_proto::v1::{
+    ClusterStatusResponse, DeploymentInfo, ReplicaInfo, RouteInfo, ServiceInfo, StatusResponse,
+};
+
+use crate::node::ListedNode;
+use crate::quantity::count;
+use crate::{reason, staleness};
+
+/// How bad it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Something does not work.
+    Failing,
+    /// It works, with reduced fault tolerance or unexpected behaviour.
+    Warning,
+}
+
+impl Severity {
+    /// Its name in the output.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Failing => "failing",
+            Self::Warning => "warning",
+        }
+    }
+}
+
+/// What it is about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Subject {
+    /// The cluster as a whole.
+    Cluster,
+    /// A node, by its name.
+    Node(String),
+    /// A service.
+    Service {
+        /// The deployment that it is of.
+        deployment: String,
+        /// Its name there.
+        service: String,
+    },
+    /// A replica.
+    Replica {
+        /// The deployment that it is of.
+        deployment: String,
+        /// Its name.
+        id: String,
+    },
+    /// A route: the domain and the path.
+    Route {
+        /// The deployment that has it.
+        deployment: String,
+        /// Domain and path.
+        name: String,
+    },
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cluster => f.write_str("cluster"),
+            Self::Node(name) | Self::Replica { id: name, .. } | Self::Route { name, .. } => {
+                f.write_str(name)
+            }
+            Self::Service { deployment, service } => write!(f, "{deployment}/{service}"),
+        }
+    }
+}
+
+/// One thing that needs attention. Sorted, what fails comes first.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Attention {
+    /// How bad it is.
+    pub severity: Severity,
+    /// What it is about.
+    pub subject: Subject,
+    /// The name of the check that found it.
+    pub check: &'static str,
+    /// The problem.
+    pub message: String,
+    /// The advice; empty if there is none.
+    pub help: String,
+}
+
+/// Services that are not placed or whose rollout has stopped, and replicas that fail.
+#[must_use]
+pub fn workload(status: &StatusResponse) -> Vec<Attention> {
+    let mut found = Vec::new();
+    for deployment in &status.deployments {
+        for one in &deployment.services {
+            service(deployment, one, &mut found);
+        }
+    }
+    found.extend(status.replicas.iter().filter_map(replica));
+    found
+}
+
+/// Nodes that take no replicas, or whose vote does not count, for a reason that is not ordinary.
+#[must_use]
+pub fn nodes(nodes: &[ListedNode]) -> Vec<Attention> {
+    let found = nodes.iter().filter(|node| !node.notes().is_empty()).map(|node| {
+        let name = node.hostname();
+        let has_failed = ["down", "engine_down", "disk_full"].contains(&node.node.status.as_str())
+            || node.node.net == "none";
+        Attention {
+            severity: if has_failed { Severity::Failing } else { Severity::Warning },
+            subject: Subject::Node(name.to_owned()),
+            check: "node",
+            message: node.notes(),
+            help: format!("jaco doctor examines {name} and its connections"),
+        }
+    });
+    found.collect()
+}
+
+/// Whether the answer is current, and whether a leader and a quorum are there.
+#[must_use]
+pub fn cluster(cluster: &ClusterStatusResponse) -> Vec<Attention> {
+    let about = |severity, check, message, help: &str| Attention {
+        severity,
+        subject: Subject::Cluster,
+        check,
+        message,
+        help: help.to_owned(),
+    };
+    let mut found = Vec::new();
+    if let Some(age) = &cluster.staleness {
+        let message = format!("what {} knows is {}", cluster.answered_by, staleness::sentence(age));
+        found.push(about(
+            Severity::Failing,
+            "age",
+            message,
+            "ask another node, or see jaco doctor",
+        ));
+    }
+    if cluster.quorum_lost || cluster.leader.is_empty() {
+        let message = match cluster.quorum_lost {
+            true => "no quorum: nothing can be changed, running containers keep running",
+            false => {
+                "no leader is known: nothing can be changed until one is elected, running containers keep running"
+            }
+        };
+        let help = "bring voters back; see jaco help error quorum_lost";
+        found.push(about(Severity::Failing, "quorum", message.to_owned(), help));
+        return found;
+    }
+    let is_down = |status: &str| matches!(status, "down" | "unknown");
+    let voters = cluster.nodes.iter().filter(|node| node.suffrage == "voter");
+    let (mut all, mut up) = (0, 0);
+    for voter in voters {
+        all += 1;
+        up += usize::from(!is_down(&voter.status));
+    }
+    if up <= all / 2 + 1 && cluster.nodes.len() > 1 {
+        let message = format!("0 of {} can be lost without losing the quorum", count(all, "voter"));
+        let help = match all {
+            0..=2 => "at least three nodes are needed to survive the loss of one: jaco token join",
+            3.. => "bring back unreachable voters, or remove them with jaco node rm --force",
+        };
+        found.push(about(Severity::Warning, "voters", message, help));
+    }
+    found
+}
+
+/// Routes that something is wrong with.
+#[must_use]
+pub fn routes(routes: &[RouteInfo]) -> Vec<Attention> {
+    let found = routes.iter().filter(|route| !route.warning.is_empty()).map(|route| {
+        let name = format!("{}{}", route.domain, route.path.trim_end_matches('/'));
+        Attention {
+            severity: Severity::Warning,
+            subject: Subject::Route { deployment: route.deployment.clone(), name },
+            check: "route",
+            message: reason::one_line(&route.warning),
+            help: "jaco route ls shows all routes with what answers them".to_owned(),
+        }
+    });
+    found.collect()
+}
+
+fn service(deployment: &DeploymentInfo, service: &ServiceInfo, found: &mut Vec<Attention>) {
+    let subject =
+        Subject::Service { deployment: deployment.name.clone(), service: service.name.clone() };
+    let name = subject.to_string();
+    for unplaced in &service.unplaced {
+        found.push(Attention {
+            severity: Severity::Failing,
+            subject: subject.clone(),
+            check: "placement",
+            message: reason::of_unplaced(unplaced),
+            help: format!("jaco explain {name} shows what would make a node eligible"),
+        });
+    }
+    let Some(rollout) = &service.rollout else { return };
+    if ["aborted", "paused", "rollback_paused"].contains(&rollout.state.as_str()) {
+        let why = match rollout.failure_reason.as_str() {
+            "" => String::new(),
+            reason => format!(": {reason}"),
+        };
+        let message = format!(
+            "its rollout to revision {} is {}{why}",
+            rollout.target_revision, rollout.state
+        );
+        found.push(Attention {
+            severity: Severity::Warning,
+            subject,
+            check: "rollout",
+            message,
+            help: format!("jaco status {name}; apply again after the cause is fixed"),
+        });
+    }
+}
+
+fn replica(replica: &ReplicaInfo) -> Option<Attention> {
+    if !["failed", "degraded"].contains(&replica.state.as_str()) {
+        return None;
+    }
+    let message = match reason::of_replica(replica).as_str() {
+        "" => replica.state.clone(),
+        reason => format!("{}: {reason}", replica.state),
+    };
+    Some(Attention {
+        severity: Severity::Failing,
+        subject: Subject::Replica {
+            deployment: replica.deployment.clone(),
+            id: replica.id.clone(),
+        },
+        check: "replica",
+        message,
+        help: format!("jaco get replica {} shows its last log lines", replica.id),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use jaco_proto::v1::{NodeInfo, Staleness};
+
+    use super::*;
+
+    fn of(quorum_lost: bool, leader: &str, voters: &[&str]) -> Vec<String> {
+        let node = |status: &&str| NodeInfo {
+            status: (*status).to_owned(),
+            suffrage: "voter".to_owned(),
+            ..NodeInfo::default()
+        };
+        let status = ClusterStatusResponse {
+            quorum_lost,
+            leader: leader.to_owned(),
+            nodes: voters.iter().map(node).collect(),
+            ..ClusterStatusResponse::default()
+        };
+        cluster(&status).into_iter().map(|found| found.message).collect()
+    }
+
+    /// R-OPS-1: what a cluster cannot do without is told first, and a cluster that is in order says nothing.
+    #[test]
+    fn quorum_and_leader_are_told() {
+        assert_eq!(of(false, "n1", &["ready"]), [""; 0]);
+        assert_eq!(of(false, "n1", &["ready"; 3]), [""; 0]);
+        let none = ["0 of 3 voters can be lost without losing the quorum"];
+        assert_eq!(of(false, "n1", &["ready", "down", "ready"]), none);
+        assert_eq!(
+            of(false, "n1", &["ready", "ready"]),
+            ["0 of 2 voters can be lost without losing the quorum"]
+        );
+        assert!(of(true, "", &["unknown"; 3])[0].starts_with("no quorum: "));
+        assert!(of(false, "", &["ready"; 3])[0].starts_with("no leader is known"));
+    }
+
+    /// R-OPS-1: an answer that is not current says so, with its age.
+    #[test]
+    fn age_is_told() {
+        let status = ClusterStatusResponse {
+            answered_by: "n2".to_owned(),
+            leader: "n1".to_owned(),
+            staleness: Some(Staleness { age_ms: 2500, reason: "no quorum".to_owned() }),
+            ..ClusterStatusResponse::default()
+        };
+        assert_eq!(cluster(&status)[0].message, "what n2 knows is not current for 2.5s: no quorum");
+    }
+
+    /// R-OPS-1: what fails comes before what is only to be looked into.
+    #[test]
+    fn failures_are_sorted_first() {
+        let mut found = [
+            Attention {
+                severity: Severity::Warning,
+                subject: Subject::Cluster,
+                check: "voters",
+                message: String::new(),
+                help: String::new(),
+            },
+            Attention {
+                severity: Severity::Failing,
+                subject: Subject::Node("n1".to_owned()),
+                check: "node",
+                message: String::new(),
+                help: String::new(),
+            },
+        ];
+        found.sort();
+        assert_eq!(found.map(|one| one.check), ["node", "voters"]);
+    }
+}

@@ -1,0 +1,17 @@
+//! Messages of the cluster as sentences: what `jaco` prints and what the page of a node shows, in the same words.
+//!
+//! Pure: the present is an argument. Must never print, and never show what a message does not have.
+
+pub mod attention;
+pub mod explain;
+pub mod job;
+pub mod node;
+pub mod progress;
+pub mod pull;
+pub mod quantity;
+pub mod reason;
+pub mod replica;
+pub mod service;
+pub mod staleness;
+pub mod termination;
+pub mod time;

@@ -1,0 +1,30 @@
+//! The page of a node as HTML: pure functions from messages of the cluster to documents, and the assets beside them.
+//!
+//! Complete without a script; the script only fetches the page again when something has changed. Texts are escaped by the
+//! one place that writes them ([`html`]). Must never decide who may see something, ask for anything, or show what the
+//! messages do not have.
+
+pub mod assets;
+mod audit;
+mod badge;
+mod cells;
+mod deployment;
+pub mod headers;
+mod html;
+pub mod link;
+mod login;
+mod node;
+mod overview;
+mod problem;
+mod shell;
+mod why;
+
+pub use audit::AuditPage;
+pub use deployment::DeploymentPage;
+pub use html::escape;
+pub use login::{Login, SignedOut};
+pub use node::NodePage;
+pub use overview::OverviewPage;
+pub use problem::{Part, ProblemPage, Refused};
+pub use shell::{Frame, SignedIn};
+pub use why::{Question, WhyPage};

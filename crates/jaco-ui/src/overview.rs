@@ -1,0 +1,231 @@
+//! The whole cluster: what needs attention, the deployments and the nodes.
+
+use jaco_proto::v1::{
+    ClusterStatusResponse, DeploymentInfo, NodeInfo, RouteInfo, ServiceInfo, StatusResponse,
+    VoterProgress,
+};
+use jaco_sentences::attention::{self, Attention, Severity, Subject};
+use jaco_sentences::node::{ListedNode, listed};
+use jaco_sentences::quantity::{count, natural_order};
+use jaco_sentences::service;
+
+use crate::badge::{self, Mood, shaped};
+use crate::cells::{Table, ago, is_current, of_wanted, section, sentence};
+use crate::html::{Element, el};
+use crate::link::Link;
+use crate::problem::Part;
+use crate::shell::{Frame, Page, Place};
+
+/// How many things that need attention are shown. Further ones are counted: who has so many looks at them one by one.
+const ATTENTION_MAX: usize = 50;
+
+/// How many deployments are shown, and how many nodes.
+const ROWS_MAX: usize = 80;
+
+/// How much of a long text is shown in a table that has one for each of many rows, in characters.
+const NOTES_MAX: usize = 120;
+
+/// The overview.
+#[derive(Debug)]
+pub struct OverviewPage<'a> {
+    /// The cluster, as the node that answers knows it.
+    pub cluster: &'a ClusterStatusResponse,
+    /// Deployments, replicas and nodes.
+    pub status: Part<StatusResponse>,
+    /// Routes with what is wrong with them.
+    pub routes: Part<Vec<RouteInfo>>,
+    /// How far the voters are, as the leader says.
+    pub voters: Part<Vec<VoterProgress>>,
+    /// Only deployments and nodes whose names have this; all if it is empty.
+    pub find: String,
+}
+
+impl OverviewPage<'_> {
+    /// The document.
+    #[must_use]
+    pub fn html(&self, frame: &Frame) -> String {
+        let voters = self.voters.as_deref().unwrap_or_default();
+        let nodes = listed(self.cluster.nodes.clone(), voters);
+        let mut content = vec![self.attention(&nodes), self.find()];
+        content.push(match &self.status {
+            Ok(status) => self.deployments(status, frame),
+            Err(refused) => section(
+                "deployments",
+                "Deployments",
+                vec![refused.note("deployments and their replicas")],
+            ),
+        });
+        content.push(self.nodes(&nodes));
+        let page = Page {
+            heading: "Overview".to_owned(),
+            place: Place::Overview,
+            content,
+            live: Some(Link::events()),
+        };
+        page.html(frame, Some(self.cluster))
+    }
+
+    fn attention(&self, nodes: &[ListedNode]) -> Element {
+        let mut found = attention::cluster(self.cluster);
+        found.extend(attention::nodes(nodes));
+        found.extend(self.status.iter().flat_map(attention::workload));
+        found.extend(self.routes.iter().flat_map(|routes| attention::routes(routes)));
+        found.sort();
+        let mut content = Vec::new();
+        let left_out = found.len().saturating_sub(ATTENTION_MAX);
+        if found.is_empty() {
+            let text = match (is_current(self.cluster), &self.status) {
+                (true, Ok(_)) => {
+                    format!("Nothing, as far as {} knows.", self.cluster.answered_by)
+                }
+                _ => format!("{} cannot tell at the moment.", self.cluster.answered_by),
+            };
+            content.push(sentence(text));
+        } else {
+            let shown = found.iter().take(ATTENTION_MAX).map(item);
+            content.push(el("ul").class("attention").all(shown));
+        }
+        if left_out > 0 {
+            content.push(sentence(format!(
+                "{left_out} more are not shown here; the pages of the deployments and nodes have them."
+            )));
+        }
+        content.extend(self.routes.as_ref().err().map(|why| why.note("what routes lack")));
+        content.extend(
+            self.voters.as_ref().err().map(|why| why.note("whether the votes of all nodes count")),
+        );
+        section("attention", "Needs attention", content)
+    }
+
+    fn find(&self) -> Element {
+        let input = el("input")
+            .id("find-name")
+            .attr("type", "search")
+            .attr("name", "find")
+            .attr("value", self.find.clone());
+        el("form")
+            .class("find")
+            .attr("method", "get")
+            .attr("action", Link::overview().to_string())
+            .attr("role", "search")
+            .with(el("label").attr("for", "find-name").with("Names with"))
+            .with(input)
+            .with(el("button").attr("type", "submit").with("Show"))
+    }
+
+    fn is_wanted(&self, name: &str) -> bool {
+        name.contains(self.find.as_str())
+    }
+
+    fn deployments(&self, status: &StatusResponse, frame: &Frame) -> Element {
+        let wanted = status.deployments.iter().filter(|it| self.is_wanted(&it.name));
+        let mut wanted: Vec<&DeploymentInfo> = wanted.collect();
+        wanted.sort_by(|a, b| natural_order(&a.name, &b.name));
+        let mut table = Table::new(
+            "Deployments with their replicas",
+            &["Deployment", "Status", "Replicas running", "Revision", "Updated", "Notes"],
+        );
+        for deployment in wanted.iter().take(ROWS_MAX) {
+            let sum = |of: fn(&ServiceInfo) -> u32| deployment.services.iter().map(of).sum::<u32>();
+            let notes = deployment.services.iter().filter_map(|one| {
+                let notes = service::notes(status, deployment, one, frame.now_ms);
+                (!notes.is_empty()).then(|| format!("{}: {notes}", one.name))
+            });
+            let notes = shortened(&notes.collect::<Vec<_>>().join("; "));
+            let link = Link::deployment(&deployment.name);
+            table.row(vec![
+                el("a").href(&link).with(deployment.name.clone()).into(),
+                badge::state(&deployment.status),
+                of_wanted(sum(|it| it.running), sum(|it| it.desired), "replicas that run"),
+                deployment.revision.to_string().into(),
+                ago(deployment.updated_at_ms, frame.now_ms),
+                notes.into(),
+            ]);
+        }
+        let content = match (table.is_empty(), self.find.is_empty()) {
+            (true, true) => vec![
+                el("p")
+                    .with("There are none. ")
+                    .with(el("code").with("jaco apply compose.yaml"))
+                    .with(" creates one."),
+            ],
+            (true, false) => vec![sentence("No name has this.")],
+            (false, _) => vec![table.element(), shown_of(wanted.len(), "deployment")],
+        };
+        section("deployments", "Deployments", content)
+    }
+
+    fn nodes(&self, nodes: &[ListedNode]) -> Element {
+        let wanted = nodes.iter().filter(|it| self.is_wanted(it.hostname()));
+        let mut wanted: Vec<&ListedNode> = wanted.collect();
+        wanted.sort_by(|a, b| natural_order(a.hostname(), b.hostname()));
+        let mut table = Table::new(
+            "Nodes with what they run",
+            &["Node", "Status", "Availability", "Raft", "Replicas", "Version", "Notes"],
+        );
+        for one in wanted.iter().take(ROWS_MAX) {
+            let node: &NodeInfo = &one.node;
+            let leads = !node.hostname.is_empty() && node.hostname == self.cluster.leader;
+            let raft = if leads { "leader".to_owned() } else { node.suffrage.clone() };
+            table.row(vec![
+                el("a").href(&Link::node(&node.hostname)).with(node.hostname.clone()).into(),
+                badge::state(&node.status),
+                badge::state(&node.availability),
+                raft.into(),
+                node.replicas.to_string().into(),
+                node.version.clone().into(),
+                shortened(&one.notes()).into(),
+            ]);
+        }
+        let content = match table.is_empty() {
+            true => vec![sentence("No name has this.")],
+            false => vec![table.element(), shown_of(wanted.len(), "node")],
+        };
+        section("nodes", "Nodes", content)
+    }
+}
+
+fn item(found: &Attention) -> Element {
+    let (mood, word) = match found.severity {
+        Severity::Failing => (Mood::Failing, "failing"),
+        Severity::Warning => (Mood::Warning, "warning"),
+    };
+    let name = found.subject.to_string();
+    let subject = match &found.subject {
+        Subject::Cluster => el("b").with(name),
+        Subject::Node(node) => el("a").href(&Link::node(node)).with(name),
+        Subject::Service { deployment, .. }
+        | Subject::Replica { deployment, .. }
+        | Subject::Route { deployment, .. } => {
+            el("a").href(&Link::deployment(deployment)).with(name)
+        }
+    };
+    let item = el("li")
+        .with(shaped(mood, word.to_owned()))
+        .with(" ")
+        .with(subject)
+        .with(": ")
+        .with(shortened(&found.message));
+    match found.help.is_empty() {
+        true => item,
+        false => item.with(el("span").class("help").with(format!(" {}.", found.help))),
+    }
+}
+
+/// How many there are, and that not all of them are shown.
+fn shown_of(number: usize, noun: &str) -> Element {
+    let all = count(number, noun);
+    match number > ROWS_MAX {
+        false => sentence(format!("{all}.")),
+        true => sentence(format!(
+            "{all}; the first {ROWS_MAX} are shown. Part of a name, above, shows others."
+        )),
+    }
+}
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(NOTES_MAX) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", &text[..end]),
+    }
+}

@@ -1,0 +1,10 @@
+//! The pages as browsers, screen readers and slow lines get them.
+
+mod accessibility;
+mod assets;
+mod document;
+mod escaping;
+mod palette;
+mod samples;
+mod size;
+mod truth;
