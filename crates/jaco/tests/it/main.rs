@@ -17,6 +17,7 @@ mod image;
 mod local;
 mod networks;
 mod node_facts;
+mod notify;
 mod plan;
 mod progress;
 mod queries;

@@ -9,6 +9,7 @@ pub(crate) mod doctor;
 pub(crate) mod image;
 pub(crate) mod network;
 pub(crate) mod node;
+pub(crate) mod notify;
 mod operator_certificate;
 mod password;
 pub(crate) mod policy;
