@@ -9,11 +9,12 @@ use std::path::{Path, PathBuf};
 const ROOT: &str = "../../proto";
 
 /// Messages with secrets or user content: `src/redacted.rs` implements their `Debug`.
-const REDACTED: [&str; 10] = [
+const REDACTED: [&str; 11] = [
     ".jaco.v1.BackupRegistry",
     ".jaco.v1.ExecStart",
     ".jaco.v1.StoreRegistryRequest",
     ".jaco.v1.StoreCertificateRequest",
+    ".jaco.v1.StoreNotifyTargetRequest",
     ".jaco.v1.StoreContentRequest",
     ".jaco.v1.ReadContentResponse",
     ".jaco.v1.BackupNamed",

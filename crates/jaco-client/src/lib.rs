@@ -41,7 +41,7 @@ pub use events::Events;
 pub use exec::{Exec, ExecInputs, Taken};
 pub use files::FileError;
 pub use forward::{Forward, ForwardInputs};
-pub use request_id::fresh_request_id;
+pub use request_id::{fresh_request_id, fresh_secret};
 pub use retry::{Backoff, Patience};
 pub use routing::Routes;
 pub use status::Statuses;

@@ -74,6 +74,24 @@ fn payload(event: &AuditEvent) -> Value {
     Value::Object(event.payload.iter().map(fact).collect::<Map<_, _>>())
 }
 
+/// The facts of an event as a line: `deployment=shop revision=2`, with where its request came from at the end.
+#[must_use]
+pub fn facts(event: &AuditEvent) -> String {
+    let mut facts: Vec<_> = event.payload.iter().map(|(key, value)| pair(key, value)).collect();
+    facts.sort();
+    if !event.origin.is_empty() {
+        facts.push(pair("origin", &event.origin));
+    }
+    facts.join(" ")
+}
+
+fn pair(key: &str, value: &str) -> String {
+    if value.contains(char::is_whitespace) || value.is_empty() {
+        return format!("{key}={value:?}");
+    }
+    format!("{key}={value}")
+}
+
 /// An event by its index and number: `120/0`.
 #[must_use]
 pub fn place(index: u64, number: u32) -> String {

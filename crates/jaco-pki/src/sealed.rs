@@ -50,6 +50,8 @@ pub enum Purpose<'a> {
     IssuedKey { domain: &'a str },
     /// The key that names secrets.
     NamingKey,
+    /// The address of a notification target, and what signs what it is sent.
+    NotifyTarget { name: &'a str },
 }
 
 /// Why an envelope does not open.
@@ -250,6 +252,10 @@ fn associated_data(header: &[u8], cluster: &ClusterId, purpose: Purpose<'_>) -> 
             field(domain.as_bytes());
         }
         Purpose::NamingKey => field(b"naming-key"),
+        Purpose::NotifyTarget { name } => {
+            field(b"notify-target");
+            field(name.as_bytes());
+        }
     }
     out
 }

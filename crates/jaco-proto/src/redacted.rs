@@ -4,7 +4,8 @@ use std::fmt;
 
 use crate::v1::{
     BackupDeployment, BackupNamed, BackupPiece, BackupRegistry, BackupSecret, ExecStart,
-    ReadContentResponse, StoreCertificateRequest, StoreContentRequest, StoreRegistryRequest,
+    ReadContentResponse, StoreCertificateRequest, StoreContentRequest, StoreNotifyTargetRequest,
+    StoreRegistryRequest,
 };
 
 impl fmt::Debug for StoreRegistryRequest {
@@ -19,6 +20,14 @@ impl fmt::Debug for StoreCertificateRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = f.debug_struct("StoreCertificateRequest");
         out.field("name", &self.name).field("chain_bytes", &self.chain.len());
+        out.field("request_id", &self.request_id).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for StoreNotifyTargetRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("StoreNotifyTargetRequest");
+        out.field("name", &self.name).field("form", &self.form).field("filter", &self.filter);
         out.field("request_id", &self.request_id).finish_non_exhaustive()
     }
 }
@@ -108,6 +117,10 @@ mod tests {
         shown.push(format!("{request:?} {request:#?}"));
         let key = StoreCertificateRequest { key: bytes(), ..StoreCertificateRequest::default() };
         shown.push(format!("{key:?} {key:#?}"));
+        let (url, secret) = (text(), text());
+        let target =
+            StoreNotifyTargetRequest { url, secret, ..StoreNotifyTargetRequest::default() };
+        shown.push(format!("{target:?} {target:#?}"));
         let set = StoreContentRequest { content: bytes(), ..StoreContentRequest::default() };
         shown.push(format!("{set:?} {set:#?}"));
         let read = ReadContentResponse { content: bytes(), version: 1 };

@@ -20,6 +20,7 @@ use crate::images::Images;
 use crate::job::JobRecord;
 use crate::kek::Sealing;
 use crate::network::{Network, Networks};
+use crate::notify::Notifications;
 use crate::policy::Policy;
 use crate::registries::RegistryLogin;
 use crate::requests::RequestLog;
@@ -85,6 +86,8 @@ pub struct ClusterState {
     pub jobs: Table<ServiceKey, JobRecord>,
     /// Images that users pushed.
     pub images: Images,
+    /// Whom notifications of audit events go to, and how far they are.
+    pub notify: Notifications,
 }
 
 impl ClusterState {
@@ -119,6 +122,7 @@ impl ClusterState {
             sealing: self.sealing.clone(),
             jobs: self.jobs.clone(),
             images: self.images.clone(),
+            notify: self.notify.clone(),
         }
     }
 

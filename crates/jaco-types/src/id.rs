@@ -130,6 +130,13 @@ name_type!(
     is_certificate_name
 );
 name_type!(
+    /// The name of a target of notifications.
+    NotifyTargetName,
+    "name of a notification target",
+    "use 1 to 63 of a-z, 0-9, '.', '-' and '_', starting with a letter or digit",
+    is_consumer_name
+);
+name_type!(
     /// An account at an image registry.
     RegistryUsername,
     "username of a registry",

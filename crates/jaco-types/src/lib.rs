@@ -41,8 +41,8 @@ pub use content::{ContentId, NamedKey, NamedKind};
 pub use gpu::{Gpu, GpuChoice, GpuDemand};
 pub use id::{
     CertificateName, ClusterId, ConsumerName, ContentName, DeploymentName, Hostname, InstanceId,
-    InvalidName, NetworkName, NodeId, Ordinal, RegistryUsername, ReplicaId, RequestId, Revision,
-    ServiceKey, ServiceName, SpecHash, StateIndex, TokenId,
+    InvalidName, NetworkName, NodeId, NotifyTargetName, Ordinal, RegistryUsername, ReplicaId,
+    RequestId, Revision, ServiceKey, ServiceName, SpecHash, StateIndex, TokenId,
 };
 pub use identity::Identity;
 pub use image::{ImageDigest, ImageNeed, ImagePull, is_image_name};

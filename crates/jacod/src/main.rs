@@ -27,6 +27,7 @@ mod limits;
 mod man_pages;
 mod member;
 mod membership;
+mod notify;
 mod offline;
 mod pressure;
 mod process;

@@ -52,6 +52,7 @@ use crate::edge::{self, EdgeHandle, EdgeLoop, EdgeView, Keys};
 use crate::heartbeat::{self, NodeDescription, Sources};
 use crate::images::ImageKeeper;
 use crate::kek_rotation::KekLoop;
+use crate::notify::NotifyLoop;
 use crate::pressure::Measured;
 use crate::process::{Process, Starter};
 use crate::readings::NodeReader;
@@ -192,6 +193,8 @@ pub(crate) async fn start(
     spawn_jobs(node, &member);
     let orders = OrderLoop::new(Arc::clone(&member), cluster.clone(), authority);
     node.run_until_shutdown(orders.run());
+    let notifications = NotifyLoop::new(Arc::clone(&member), cluster.clone());
+    node.run_until_shutdown(notifications.run());
     let edge = edge.map(|edge| spawn_edge(node, &member, keys, edge)).transpose()?;
     let router = router.map(|(router, handle)| {
         node.run_until_shutdown(router.run(Arc::clone(&member)));

@@ -34,6 +34,7 @@ mod logs;
 mod membership;
 mod metrics;
 mod networks;
+mod notifications;
 mod openmetrics;
 mod operator_certificates;
 mod orders;

@@ -25,6 +25,8 @@ const ACCOUNT: Purpose<'static> =
 
 const ISSUED: Purpose<'static> = Purpose::IssuedKey { domain: "shop.example.com" };
 
+const TARGET: Purpose<'static> = Purpose::NotifyTarget { name: "on-call" };
+
 /// Version 1, as first shipped: if this fails, clusters can no longer read their own secrets.
 #[test]
 fn version_1_envelopes_open() {
@@ -36,6 +38,11 @@ fn version_1_envelopes_open() {
         (ACCOUNT, b"not really a key", include_str!("frozen/sealed_v1_acme_account_key.hex")),
         (ISSUED, b"not really a key", include_str!("frozen/sealed_v1_issued_key.hex")),
         (Purpose::NamingKey, &[9; 32], include_str!("frozen/sealed_v1_naming_key.hex")),
+        (
+            TARGET,
+            b"https://a.example/x\nhunter2",
+            include_str!("frozen/sealed_v1_notify_target.hex"),
+        ),
     ];
     for (purpose, plaintext, frozen) in cases {
         let envelope = HEXLOWER.decode(frozen.trim().as_bytes()).unwrap();

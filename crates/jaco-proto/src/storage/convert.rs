@@ -8,8 +8,8 @@ use bytes::Bytes;
 use jaco_types::route::RouteDomain;
 use jaco_types::{
     CertificateName, ClusterId, ConsumerName, ContentId, ContentName, DeploymentName, Hostname,
-    ImageDigest, ImageTag, InstanceId, NetworkName, RegistryName, RegistryUsername, ReplicaId,
-    RequestId, ServiceKey, ServiceName, SpecHash, StateIndex, TokenId,
+    ImageDigest, ImageTag, InstanceId, NetworkName, NotifyTargetName, RegistryName,
+    RegistryUsername, ReplicaId, RequestId, ServiceKey, ServiceName, SpecHash, StateIndex, TokenId,
 };
 use prost::Message;
 
@@ -137,6 +137,7 @@ macro_rules! wire_names {
 
 wire_names! {
     CertificateName by new,
+    NotifyTargetName by new,
     ClusterId by new,
     ConsumerName by new,
     ContentName by new,

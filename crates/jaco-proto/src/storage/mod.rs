@@ -32,6 +32,7 @@ mod job;
 mod kek;
 mod network;
 mod node;
+mod notify;
 mod observed;
 mod outcome;
 mod port;

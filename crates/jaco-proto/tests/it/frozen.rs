@@ -96,6 +96,9 @@ fn log_entries_are_as_they_were() {
     check(&samples, v1_log_entry::SCHEDULES, encode_payload, decode_payload);
     let samples: Vec<_> = sample::commands_of_images().into_iter().map(sample::payload).collect();
     check(&samples, v1_log_entry::IMAGES, encode_payload, decode_payload);
+    let samples = sample::commands_of_notifications().into_iter().map(sample::payload);
+    let samples: Vec<_> = samples.collect();
+    check(&samples, v1_log_entry::NOTIFICATIONS, encode_payload, decode_payload);
     let samples = sample::payloads_with_origin();
     check(&samples, v1_log_entry::ORIGINS, encode_payload, decode_payload);
 }
@@ -150,6 +153,7 @@ fn snapshots_are_as_they_were() {
         (v1_snapshot::CLOCK_FRAMES, sample::state_of_clock()),
         (v1_snapshot::JOB_FRAMES, sample::state_of_jobs()),
         (v1_snapshot::IMAGE_FRAMES, sample::state_of_images()),
+        (v1_snapshot::NOTIFY_FRAMES, sample::state_of_notifications()),
     ] {
         let frozen: String = frames.iter().map(|(_, hex)| *hex).collect();
         assert_eq!(hex::encode(snapshot(&sample)), frozen, "what is written has changed");

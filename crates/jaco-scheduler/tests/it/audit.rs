@@ -188,6 +188,7 @@ enum Path {
 
 const AUDIT: &str = include_str!("../../../../tests/tests/cluster/audit.rs");
 const COPYING: &str = include_str!("../../../../tests/tests/cluster/copying.rs");
+const NOTIFICATIONS: &str = include_str!("../../../../tests/tests/cluster/notifications.rs");
 const SECRETS: &str = include_str!("../../../../tests/tests/cluster/secrets.rs");
 const VOLUMES: &str = include_str!("../../../../tests/tests/cluster/volumes.rs");
 const FORWARDING: &str = include_str!("../../../../tests/tests/cluster/forwarding.rs");
@@ -277,6 +278,12 @@ fn path(kind: AuditKind) -> Path {
         AuditKind::ExecStarted => AtAnEdge(EXEC, "command_runs_on_the_node_of_the_replica"),
         AuditKind::CopyStarted => AtAnEdge(COPYING, "files_are_copied_whichever_node_is_asked"),
         AuditKind::ContentRead => AtAnEdge(SECRETS, "an_edit_overtakes_nobody"),
+        AuditKind::NotifyStored | AuditKind::NotifyRemoved => {
+            AtAnEdge(NOTIFICATIONS, "events_are_delivered_signed_and_in_order")
+        }
+        AuditKind::NotifyUndelivered | AuditKind::NotifySettled => {
+            AtAnEdge(NOTIFICATIONS, "what_is_refused_is_given_up_and_can_be_sent_again")
+        }
         AuditKind::VolumeRead | AuditKind::VolumeWrite => {
             AtAnEdge(VOLUMES, "volumes_are_backed_up_and_restored_from_any_node")
         }

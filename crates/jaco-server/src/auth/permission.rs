@@ -72,6 +72,13 @@ pub const ROWS: &[(&str, Needs)] = &[
     ("/jaco.v1.Cluster/StoreRegistry", ADMIN),
     ("/jaco.v1.Cluster/RemoveRegistry", ADMIN),
     ("/jaco.v1.Cluster/ListRegistries", VIEWER),
+    // Where events go to, out of the cluster: what is sent there, each node can reach.
+    ("/jaco.v1.Cluster/StoreNotifyTarget", ADMIN),
+    ("/jaco.v1.Cluster/RemoveNotifyTarget", ADMIN),
+    ("/jaco.v1.Cluster/ListNotifyTargets", VIEWER),
+    ("/jaco.v1.Cluster/TestNotifyTarget", OPERATOR),
+    ("/jaco.v1.Cluster/ListUndelivered", VIEWER),
+    ("/jaco.v1.Cluster/SettleUndelivered", OPERATOR),
     ("/jaco.v1.Cluster/SetPolicy", ADMIN),
     ("/jaco.v1.Cluster/AllowReaches", ADMIN),
     ("/jaco.v1.Cluster/RevokeReaches", ADMIN),

@@ -39,6 +39,7 @@ pub fn resealed(
             account.map(|it| again(Purpose::AcmeAccountKey { directory: &it.directory }))
         }
         Place::Issued(domain) => Some(again(Purpose::IssuedKey { domain: domain.as_str() })),
+        Place::NotifyTarget(name) => Some(again(Purpose::NotifyTarget { name: name.as_str() })),
     };
     sealed.transpose().map_err(|error| {
         let message = format!("{place} cannot be sealed anew: {error}");
@@ -52,15 +53,17 @@ mod tests {
 
     use jaco_pki::IdentityDir;
     use jaco_state::acme::{AcmeAccount, IssuedCertificate};
+    use jaco_state::audit::AuditKey;
     use jaco_state::contents::{Content, Form, Hold, PieceBytes};
     use jaco_state::edge::{Certificate, SealedKey};
+    use jaco_state::notify::{NotifyFilter, NotifyForm, NotifyTarget, SealedEndpoint};
     use jaco_state::registries::{RegistryLogin, SealedPassword};
     use jaco_state::view::envelopes;
     use jaco_state::{ClusterMeta, Table};
     use jaco_types::route::RouteDomain;
     use jaco_types::{
-        CertificateName, ClusterId, ContentId, Identity, KekId, RegistryName, RegistryUsername,
-        Timestamp,
+        CertificateName, ClusterId, ContentId, Identity, KekId, NotifyTargetName, RegistryName,
+        RegistryUsername, StateIndex, Timestamp,
     };
 
     use super::*;
@@ -82,12 +85,15 @@ mod tests {
             Purpose::AcmeAccountKey { .. } => Place::AcmeAccount,
             Purpose::IssuedKey { domain } => Place::Issued(domain.parse().unwrap()),
             Purpose::NamingKey => Place::NamingKey,
+            Purpose::NotifyTarget { name } => {
+                Place::NotifyTarget(NotifyTargetName::new(name).unwrap())
+            }
         }
     }
 
     const NAME_HEX: &str = "0909090909090909090909090909090909090909090909090909090909090909";
 
-    const PURPOSES: [Purpose<'static>; 7] = [
+    const PURPOSES: [Purpose<'static>; 8] = [
         Purpose::CaKey,
         Purpose::Secret { name: NAME_HEX, version: 0 },
         Purpose::Registry { name: "ghcr.io", username: "robot" },
@@ -95,6 +101,7 @@ mod tests {
         Purpose::AcmeAccountKey { directory: "https://a.example/directory" },
         Purpose::IssuedKey { domain: "shop.example.com" },
         Purpose::NamingKey,
+        Purpose::NotifyTarget { name: "on-call" },
     ];
 
     /// What is sealed for a purpose.
@@ -106,7 +113,7 @@ mod tests {
     fn state(key: &KeyEncryptionKey) -> ClusterState {
         let seal = |purpose| sealed::seal(key, &cluster(), purpose, &content(purpose));
         let sealed_key = |purpose| SealedKey(seal(purpose).into());
-        let [ca, secret, registry, served, account, issued, naming] = PURPOSES;
+        let [ca, secret, registry, served, account, issued, naming, target] = PURPOSES;
         let at = Timestamp(1);
         let meta = ClusterMeta {
             id: cluster(),
@@ -159,6 +166,21 @@ mod tests {
         };
         state.edges.acme.issued.insert(domain, certificate);
         state.sealing.naming_key = Some(sealed_key(naming));
+        let target = NotifyTarget {
+            id: StateIndex(1),
+            form: NotifyForm::Webhook,
+            shown: "https://a.example".into(),
+            endpoint: SealedEndpoint(seal(target).into()),
+            filter: NotifyFilter::default(),
+            stored_at: at,
+            by: Identity::Scheduler,
+            cursor: AuditKey::default(),
+            delivered: None,
+            failing: None,
+            pruned: 0,
+            discarded: 0,
+        };
+        state.notify.targets.insert(NotifyTargetName::new("on-call").unwrap(), target);
         state
     }
 

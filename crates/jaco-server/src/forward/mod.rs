@@ -194,7 +194,7 @@ fn set_if_empty(request_id: &mut String, fresh: impl FnOnce() -> String) {
 }
 
 /// 128 random bits in hex.
-fn fresh_request_id() -> String {
+pub(crate) fn fresh_request_id() -> String {
     let mut bytes = [0; 16];
     SystemRandom::new().fill(&mut bytes).expect("the system has a source of randomness");
     hex::encode(bytes)

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use jaco_proto::v1;
-use jaco_state::{ClusterState, view::Convergence};
+use jaco_state::ClusterState;
+use jaco_state::view::{Convergence, undelivered_of};
 use jaco_types::{NamedKind, NodeStatus, ReplicaState, RolloutState, Timestamp};
 
 use super::exposition::Exposition;
@@ -67,6 +68,18 @@ static SECRET_EXPIRES: Family = Family::gauge(
 .seconds()
 .labels(&["name"])
 .of_leader();
+static TARGET_FAILING: Family = Family::gauge(
+    "jaco_notify_target_is_failing",
+    "Whether a notification target did not accept what it was sent last",
+)
+.labels(&["target"])
+.of_leader();
+static UNDELIVERED: Family = Family::gauge(
+    "jaco_notify_undelivered_notifications",
+    "Notifications to a target that were given up and are kept",
+)
+.labels(&["target"])
+.of_leader();
 static INDEX: Family =
     Family::gauge("jaco_state_index", "The entry that the exposed state of the cluster is of")
         .of_leader();
@@ -86,6 +99,8 @@ pub(super) const FAMILIES: &[&Family] = &[
     &CERTIFICATE_ENDS,
     &ORDERS_FAILED,
     &SECRET_EXPIRES,
+    &TARGET_FAILING,
+    &UNDELIVERED,
     &INDEX,
 ];
 
@@ -115,6 +130,7 @@ pub(super) fn write(out: &mut Exposition<'_>, seen: &Seen) -> fmt::Result {
     out.gauge(&ROUTES, state.edges.claims.len())?;
     certificates(out, state)?;
     secrets(out, state)?;
+    notifications(out, state)?;
     out.gauge(&INDEX, state.index.0)
 }
 
@@ -224,6 +240,19 @@ fn certificates(out: &mut Exposition<'_>, state: &ClusterState) -> fmt::Result {
         &ORDERS_FAILED,
         failed.map(|(domain, attempt)| ([domain.to_string()], u64::from(attempt.failures))),
     )
+}
+
+/// Of each target; there are few.
+fn notifications(out: &mut Exposition<'_>, state: &ClusterState) -> fmt::Result {
+    let targets = state.notify.targets.iter();
+    let failing = targets.map(|(name, target)| ([name.to_string()], target.failing.is_some()));
+    out.gauges(&TARGET_FAILING, failing)?;
+    let undelivered = state.notify.targets.keys();
+    let undelivered = undelivered.map(|name| {
+        let count = undelivered_of(state, name).count();
+        ([name.to_string()], u64::try_from(count).unwrap_or(u64::MAX))
+    });
+    out.gauges(&UNDELIVERED, undelivered)
 }
 
 /// Those of most secrets that expire first.

@@ -227,6 +227,17 @@ pub(super) fn data_may_move(state: &ClusterState) -> Result<(), Rejection> {
     }
 }
 
+/// Whether there are notification targets, or may be.
+///
+/// # Errors
+/// `members_outdated` as long as a member runs another version.
+pub(super) fn notifications_may_begin(state: &ClusterState) -> Result<(), Rejection> {
+    if !state.notify.targets.is_empty() {
+        return Ok(());
+    }
+    by_all(state, "there can be notification targets", ErrorCode::MembersOutdated)
+}
+
 /// Whether an event of one of these kinds is kept.
 fn has_event(state: &ClusterState, kinds: &[AuditKind]) -> bool {
     state.audit.events.values().any(|event| kinds.contains(&event.kind))

@@ -9,6 +9,7 @@
 //! images       images that users push
 //! kek          the phases in which the key-encryption key is replaced
 //! network      networks, addresses of instances and nodes
+//! notify       targets of notifications, and how far they are
 //! planner      changes of the planner and the rebalancer, observed state, endpoint consumers
 //! policy       what deployments may reach of the nodes
 //! retention    the age of audit events
@@ -25,6 +26,7 @@ mod images;
 mod job;
 mod kek;
 mod network;
+mod notify;
 mod planner;
 mod policy;
 mod retention;
@@ -58,8 +60,10 @@ pub fn apply_evicting(state: &mut ClusterState, entry: &Entry, evicted: &mut Evi
     {
         return known.clone();
     }
+    let evicted_before = evicted.len();
     let outcome = execute(state, entry, evicted);
     state.audit.expire(entry.at, evicted);
+    notify::count_pruned(state, &evicted[evicted_before..]);
     if let Some(request) = &entry.request {
         state.requests.record(entry.index, request.clone(), outcome.clone());
     }
@@ -152,6 +156,10 @@ fn carry_out(state: &mut ClusterState, entry: &Entry, audit: &mut Audit<'_>) -> 
         Command::ImageTagSet(command) => images::tag(state, entry, command, audit),
         Command::ImageRemove(command) => images::remove(state, entry, command, audit),
         Command::ImagesHeld(command) => images::held(state, command),
+        Command::NotifyStore(command) => notify::store(state, entry, command, audit),
+        Command::NotifyRemove(command) => notify::remove(state, command, audit),
+        Command::NotifyProgress(command) => notify::progress(state, entry, command, audit),
+        Command::UndeliveredSettle(command) => notify::settle(state, entry, command, audit),
         Command::AuditRetention(command) => retention::set(state, entry, command, audit),
         Command::AuditNote(AuditNote { kind, payload }) => {
             audit.note(*kind, payload.clone());

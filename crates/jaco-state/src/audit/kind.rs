@@ -105,6 +105,14 @@ audit_kinds! {
     ContentRemoved => 61, "content_removed";
     /// The content of a named config or secret was read by a user.
     ContentRead => 420, "content_read";
+    /// A target of notifications was added or replaced.
+    NotifyStored => 421, "notify_stored";
+    /// A target of notifications was removed.
+    NotifyRemoved => 422, "notify_removed";
+    /// Notifications to a target were given up, for the first time since its list of them was empty.
+    NotifyUndelivered => 423, "notify_undelivered";
+    /// A user had undelivered notifications sent again, or cleared.
+    NotifySettled => 424, "notify_settled";
     /// The hash chain was started, over all events that were kept.
     AuditChainBegun => 70, "audit_chain_begun";
     /// Allocations were disabled.

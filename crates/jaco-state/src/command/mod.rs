@@ -13,6 +13,7 @@ mod image;
 mod job;
 mod kek;
 mod network;
+mod notify;
 mod outcome;
 mod planner;
 mod policy;
@@ -34,6 +35,10 @@ pub use image::{COPIES, ImagePush, ImageRemove, ImageTagSet, ImagesHeld, InUse, 
 pub use job::{EarlierDues, JobDue, JobRewind, JobStart};
 pub use kek::{KekAbandon, KekAdvance, KekReport, KekReseal, KekRotate, Resealed};
 pub use network::{NetworkBegin, NetworkCreate, NetworkRemove, NetworkResize};
+pub use notify::{
+    Existing, GivenUp, NotifyProgress, NotifyRemove, NotifyStore, Retried, RetryEnd,
+    TargetProgress, UndeliveredChange, UndeliveredSettle,
+};
 pub use outcome::{Outcome, SpecChange};
 pub use planner::{
     Batch, ConsumerAttach, ConsumerDetach, Observe, Rebalance, RebalanceMove, RebalanceRevert,
@@ -159,4 +164,8 @@ commands! {
     ImageTagSet,
     ImageRemove,
     ImagesHeld,
+    NotifyStore,
+    NotifyRemove,
+    NotifyProgress,
+    UndeliveredSettle,
 }

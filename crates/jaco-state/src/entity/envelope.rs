@@ -3,7 +3,7 @@
 use std::fmt;
 
 use jaco_types::route::RouteDomain;
-use jaco_types::{CertificateName, ContentId, RegistryName};
+use jaco_types::{CertificateName, ContentId, NotifyTargetName, RegistryName};
 
 /// Where an envelope is.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,6 +22,8 @@ pub enum Place {
     AcmeAccount,
     /// The private key of a certificate that was ordered for a domain.
     Issued(RouteDomain),
+    /// The address and the secret of a notification target.
+    NotifyTarget(NotifyTargetName),
 }
 
 impl fmt::Display for Place {
@@ -36,6 +38,7 @@ impl fmt::Display for Place {
             Self::Issued(domain) => {
                 write!(f, "the private key of the certificate that was ordered for {domain}")
             }
+            Self::NotifyTarget(name) => write!(f, "the address of the notification target {name}"),
         }
     }
 }

@@ -11,6 +11,7 @@ pub mod images;
 pub mod job;
 pub mod kek;
 pub mod network;
+pub mod notify;
 pub mod policy;
 pub mod registries;
 pub mod rotation;

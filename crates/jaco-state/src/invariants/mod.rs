@@ -11,6 +11,7 @@ mod job;
 mod kek;
 mod members;
 pub mod network;
+mod notify;
 mod port;
 mod rotation;
 mod slots;
@@ -79,6 +80,8 @@ pub enum Law {
     WaitsBetweenRuns,
     /// ST-30: bounds of pushed images; names and reports lead to images that are there.
     PushedImages,
+    /// ST-31: bounds of notifications; what was given up belongs to a target, and is behind its cursor.
+    Notifications,
 }
 
 impl Law {
@@ -107,6 +110,7 @@ impl Law {
             Self::RunsOnce => "ST-23",
             Self::WaitsBetweenRuns => "ST-24",
             Self::PushedImages => "ST-30",
+            Self::Notifications => "ST-31",
             Self::AddressHeldOnce => "NET-1",
             Self::AddressInNetwork => "NET-2",
             Self::AddressQuarantined => "NET-3",
@@ -157,6 +161,7 @@ pub fn violations(state: &ClusterState) -> Vec<Violation> {
     kek::check(state, &mut found);
     job::check(state, &mut found);
     images::check(state, &mut found);
+    notify::check(state, &mut found);
     found.0
 }
 

@@ -8,6 +8,7 @@ use crate::contents::{Content, Form};
 use crate::edge::{Certificate, Edges};
 use crate::envelope::Place;
 use crate::kek::Sealing;
+use crate::notify::{Notifications, NotifyTarget};
 use crate::registries::RegistryLogin;
 use crate::rotation::{AuthorityRotation, RotatedAuthority};
 use crate::state::ClusterState;
@@ -40,6 +41,7 @@ pub fn envelopes(state: &ClusterState) -> impl Iterator<Item = (Place, &[u8])> {
         sealing,
         jobs: _,
         images: _,
+        notify,
     } = state;
     let Sealing { naming_key, rotation: _ } = sealing;
     let naming = naming_key.iter().map(|key| (Place::NamingKey, &*key.0));
@@ -56,7 +58,29 @@ pub fn envelopes(state: &ClusterState) -> impl Iterator<Item = (Place, &[u8])> {
         let RegistryLogin { username: _, password, stored_at: _, by: _ } = login;
         (Place::Registry(name.clone()), &*password.0)
     });
-    naming.chain(authorities).chain(contents).chain(registries).chain(served_keys(edges))
+    let sealed = naming.chain(authorities).chain(contents).chain(registries);
+    sealed.chain(served_keys(edges)).chain(endpoints(notify))
+}
+
+fn endpoints(notify: &Notifications) -> impl Iterator<Item = (Place, &[u8])> {
+    let Notifications { targets, undelivered: _ } = notify;
+    targets.iter().map(|(name, target)| {
+        let NotifyTarget {
+            id: _,
+            form: _,
+            shown: _,
+            endpoint,
+            filter: _,
+            stored_at: _,
+            by: _,
+            cursor: _,
+            delivered: _,
+            failing: _,
+            pruned: _,
+            discarded: _,
+        } = target;
+        (Place::NotifyTarget(name.clone()), &*endpoint.0)
+    })
 }
 
 /// The sealed keys of the authorities, none of which is empty.

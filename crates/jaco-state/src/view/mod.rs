@@ -8,6 +8,7 @@ mod envelopes;
 pub mod images;
 mod kek;
 mod needed;
+mod notify;
 mod ordered;
 mod renewal;
 mod replica;
@@ -21,6 +22,10 @@ pub use disabled::describe;
 pub use envelopes::{envelopes, envelopes_of};
 pub use kek::{HeldKeys, KekDuty, kek_duty, key_holders, needed_keys, sealing_key};
 pub use needed::{Needed, needed_on};
+pub use notify::{
+    NextNotification, is_notified, names_deployment, next_notification, notifications_behind,
+    undelivered_of,
+};
 pub use ordered::ordered_domains;
 pub use renewal::renew_at;
 pub use replica::{ReplicaView, is_running, replica, restart_at, slots_of};

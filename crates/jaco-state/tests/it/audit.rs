@@ -10,9 +10,9 @@ use jaco_state::command::{
     ConsumerDetach, ContentPut, DeploymentApply, DeploymentDelete, DeploymentRollback, DisabledSet,
     Disabling, EdgeBegin, ImageRemove, InUse, JoinTokenIssue, JoinTokenRevoke, NamedContentRemove,
     NetworkCreate, NetworkRemove, NetworkResize, NodeDrain, NodeRemove, NodeReport,
-    NodeSetAvailability, NodeSetLabels, Observe, OperatorTokenIssue, OperatorTokenRevoke,
-    OperatorTokenRotate, PolicyAllow, PolicyRevoke, PolicySet, Rebalance, RebalanceRevert,
-    RevisionPin,
+    NodeSetAvailability, NodeSetLabels, NotifyProgress, Observe, OperatorTokenIssue,
+    OperatorTokenRevoke, OperatorTokenRotate, PolicyAllow, PolicyRevoke, PolicySet, Rebalance,
+    RebalanceRevert, RevisionPin, TargetProgress, UndeliveredChange,
 };
 use jaco_state::contents::Piece;
 use jaco_state::deployment::Pin;
@@ -31,7 +31,9 @@ use proptest::prelude::*;
 use crate::history::{
     History, ORIGIN, admit, create, deploy, deployment, init, join_token, key, seen, service, spec,
 };
-use crate::{attached, contents, images, job_runs, kek, orders, registries, rotation, routes};
+use crate::{
+    attached, contents, images, job_runs, kek, notifications, orders, registries, rotation, routes,
+};
 
 /// What a command leaves in the audit log when it is done.
 #[derive(Debug, PartialEq, Eq)]
@@ -115,6 +117,10 @@ fn leaves(command: &Command) -> Leaves {
         Command::ImageTagSet(_) => Events(&[AuditKind::ImagePush]),
         Command::ImageRemove(_) => Events(&[AuditKind::ImageRemove]),
         Command::ImagesHeld(_) => Nothing("what a node says of itself is not a decision"),
+        Command::NotifyStore(_) => Events(&[AuditKind::NotifyStored]),
+        Command::NotifyRemove(_) => Events(&[AuditKind::NotifyRemoved]),
+        Command::NotifyProgress(_) => Events(&[AuditKind::NotifyUndelivered]),
+        Command::UndeliveredSettle(_) => Events(&[AuditKind::NotifySettled]),
         Command::ContentPut(_) => Nothing("the apply that refers to it has the event"),
     }
 }
@@ -202,6 +208,17 @@ fn every_command(now: Timestamp) -> Vec<Command> {
     all.push(AuthorityContinue::new(settled).into());
     all.push(AuthorityReport::new(settled, left, RotationStep::Reconnected).into());
     all.push(AuthoritySettle::new(settled).into());
+    let stored = index(&all);
+    all.push(notifications::store("ops").into());
+    let event = AuditKey { index: index(&all), number: 0 };
+    all.push(registries::store("quay.io", b"sealed"));
+    let progress = TargetProgress {
+        given_up: vec![notifications::given_up(event)],
+        ..notifications::progress("ops", stored, event)
+    };
+    all.push(NotifyProgress::new(vec![progress]).into());
+    all.push(notifications::settle("ops", UndeliveredChange::Clear).into());
+    all.push(notifications::remove("ops"));
     all
 }
 

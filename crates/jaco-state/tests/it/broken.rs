@@ -7,14 +7,15 @@ use jaco_state::audit::{
 use jaco_state::command::{ConsumerAttach, Observe, Previous};
 use jaco_state::contents::{Content, Form, Hold, PieceBytes, STAGED_BYTES_MAX};
 use jaco_state::invariants::{Law, violations};
+use jaco_state::notify::{Undelivered, UndeliveredKey};
 use jaco_state::registries::{PASSWORD_BYTES_MAX, REGISTRIES_MAX, RegistryLogin, SealedPassword};
 use jaco_state::requests::KEPT_REQUESTS;
 use jaco_state::{Change, ClusterState, Outcome};
 use jaco_types::slot::Exhausted;
 use jaco_types::{
     AllocationScope, Completion, ConsumerName, ContentId, DesiredState, Disablement, Identity,
-    InstanceId, Millis, NodeId, NodeStatus, Ordinal, RegistryName, RegistryUsername, ReplicaState,
-    RequestId, Revision, ServiceName, StateIndex, Timestamp,
+    InstanceId, Millis, NodeId, NodeStatus, NotifyTargetName, Ordinal, RegistryName,
+    RegistryUsername, ReplicaState, RequestId, Revision, ServiceName, StateIndex, Timestamp,
 };
 
 use crate::history::{
@@ -216,6 +217,23 @@ fn a_password_of_a_wrong_size() {
             state.registries.insert(RegistryName::new("ghcr.io").unwrap(), login);
         });
     }
+}
+
+/// ST-31: what was given up belongs to a target.
+#[test]
+fn an_undelivered_notification_of_nobody() {
+    check(Law::Notifications, "ops", |state| {
+        let (key, event) = state.audit.events.iter().next().unwrap();
+        let row = Undelivered {
+            event: event.clone(),
+            attempts: 1,
+            reason: String::new(),
+            given_up_at: Timestamp(0),
+            retry: None,
+        };
+        let key = UndeliveredKey { target: NotifyTargetName::new("ops").unwrap(), event: *key };
+        state.notify.undelivered.insert(key, row);
+    });
 }
 
 /// ST-6: the ordinal is a part of the name.

@@ -6,20 +6,22 @@ use std::sync::Arc;
 
 use jaco_state::acme::{AcmeAccount, IssuedCertificate};
 use jaco_state::command::{
-    AuthorityRotate, KekAbandon, KekAdvance, KekReport, KekReseal, KekRotate, NodeRemove, Resealed,
+    AuthorityRotate, KekAbandon, KekAdvance, KekReport, KekReseal, KekRotate, NodeRemove,
+    NotifyStore, Resealed,
 };
 use jaco_state::contents::{Content, Form, Hold, PieceBytes};
 use jaco_state::edge::{Certificate, SealedKey};
 use jaco_state::envelope::Place;
 use jaco_state::invariants::{Law, violations};
 use jaco_state::kek::{KekPhase, KekRotation, KekStep};
+use jaco_state::notify::SealedEndpoint;
 use jaco_state::view::{envelopes, envelopes_of, needed_keys, sealing_key};
 use jaco_state::{ClusterState, Command, Entry, Outcome, apply};
 use jaco_types::{ContentId, ErrorCode, Identity, KekId, NodeId, StateIndex};
 use sha2::{Digest as _, Sha256};
 
 use crate::history::History;
-use crate::{orders, registries, rotation, routes};
+use crate::{notifications, orders, registries, rotation, routes};
 
 use KekPhase::{Abandoned, HandingOut, Resealing, Settled};
 use KekStep::{Dropped, Holds};
@@ -299,10 +301,13 @@ pub(crate) fn everywhere() -> History {
         key: SealedKey(sealed().into()),
     });
     state.edges.acme.issued.insert("a.example".parse().unwrap(), issued);
-    let password = sealed();
+    let (password, endpoint) = (sealed(), sealed());
     let mut new = rotation::authority(2);
     new.sealed_key = sealed();
     assert_eq!(history.apply(registries::store("ghcr.io", &password)), Outcome::Done);
+    let endpoint = SealedEndpoint(endpoint.into());
+    let target = NotifyStore { endpoint, ..notifications::store("ops") };
+    assert_eq!(history.apply(target.into()), Outcome::Done);
     assert_eq!(history.apply(AuthorityRotate::new([1; 32], new).into()), Outcome::Done);
     history
 }
@@ -325,12 +330,13 @@ fn every_envelope_is_resealed() {
                 Place::Registry(_)
                 | Place::Certificate(_)
                 | Place::AcmeAccount
-                | Place::Issued(_) => true,
+                | Place::Issued(_)
+                | Place::NotifyTarget(_) => true,
             },
             "{place}"
         );
     }
-    assert_eq!(places.len(), 9, "{places:?}");
+    assert_eq!(places.len(), 10, "{places:?}");
     let before = history.state.clone();
     all_report(&mut history, Holds);
     history.apply(leave(&history, HandingOut));

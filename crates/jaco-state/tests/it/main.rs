@@ -30,6 +30,7 @@ mod kek_laws;
 mod laws;
 mod network_laws;
 mod networks;
+mod notifications;
 mod orders;
 mod planner_batch;
 mod policy;

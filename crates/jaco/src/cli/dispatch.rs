@@ -61,6 +61,7 @@ pub(crate) async fn dispatch(command: Command, session: &mut Session) -> Result<
         Command::Audit(args) => interruptible(admin::audit::run(session, args)).await,
         Command::Cluster(args) => interruptible(admin::cluster::run(session, args)).await,
         Command::Doctor(args) => interruptible(admin::doctor::run(session, args)).await,
+        Command::Notify(args) => interruptible(admin::notify::run(session, args)).await,
         Command::Token(args) => interruptible(admin::token::run(session, args)).await,
         Command::ComposeImport(args) => interruptible(compose::import::run(session, args)).await,
         Command::Version(args) => interruptible(local::version::run(session, args)).await,

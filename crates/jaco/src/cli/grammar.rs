@@ -67,6 +67,7 @@ pub(crate) enum Command {
     Constraints(placement::constraints::Args),
     Cluster(admin::cluster::Args),
     Doctor(admin::doctor::Args),
+    Notify(admin::notify::Args),
     Token(admin::token::Args),
     Config(admin::contents::config::Args),
     Secret(admin::contents::secret::Args),

@@ -23,6 +23,8 @@ pub(super) enum Kind {
     SharedNetwork,
     Registry,
     Certificate,
+    /// A target of notifications.
+    NotifyTarget,
     /// The name of a pushed image.
     Image,
     /// `shop/data`.
@@ -52,6 +54,7 @@ pub(super) fn of(command: &str, arg: &clap::Arg) -> Option<Kind> {
         "NODE" | "HOST" | "HOSTNAME" => Some(Kind::Node),
         "NETWORK" => Some(Kind::Network),
         "REGISTRY" => Some(Kind::Registry),
+        "TARGET" => Some(Kind::NotifyTarget),
         "SRC" | "DST" => Some(Kind::CopySide),
         _ => None,
     };
@@ -67,6 +70,7 @@ pub(super) fn of(command: &str, arg: &clap::Arg) -> Option<Kind> {
         }
         ("get replica", "id") => Some(Kind::Replica),
         ("audit", "node") => Some(Kind::Node),
+        ("notify add", "name") => None,
         ("token rotate" | "token renew", "name") => Some(Kind::Token),
         ("token revoke", "name") => Some(Kind::AnyToken),
         ("config get" | "config set" | "config rm", "name") => Some(Kind::Config),

@@ -5,8 +5,8 @@ use std::time::Duration;
 use jaco_client::{Client, ClientError};
 use jaco_proto::v1::{
     ListCertificatesRequest, ListContentsRequest, ListImagesRequest, ListNetworksRequest,
-    ListRegistriesRequest, ListTokensRequest, ListVolumesRequest, StatusRequest, StatusResponse,
-    StatusScope, TokenInfo,
+    ListNotifyTargetsRequest, ListRegistriesRequest, ListTokensRequest, ListVolumesRequest,
+    StatusRequest, StatusResponse, StatusScope, TokenInfo,
 };
 use tokio::time::Instant;
 
@@ -103,6 +103,10 @@ async fn ask(kind: Kind, word: &str, client: &Client) -> Result<Vec<String>, Cli
         Kind::Certificate => {
             let known = client.list_certificates(ListCertificatesRequest {}).await?.certificates;
             known.into_iter().map(|certificate| certificate.name).collect()
+        }
+        Kind::NotifyTarget => {
+            let known = client.list_notify_targets(ListNotifyTargetsRequest {}).await?.targets;
+            known.into_iter().map(|target| target.name).collect()
         }
         Kind::Image => {
             let known = client.list_images(ListImagesRequest::default()).await?.images;

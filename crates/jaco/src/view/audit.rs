@@ -1,7 +1,7 @@
 //! Audit events.
 
 pub(crate) use jaco_json::audit::json;
-use jaco_json::audit::place;
+use jaco_json::audit::{facts, place};
 use jaco_proto::v1::AuditEvent;
 use serde_json::Value;
 
@@ -18,12 +18,7 @@ pub(crate) fn line(event: &AuditEvent) -> String {
     if event.gap.is_some() {
         return format!("{:<24}  gap", "-");
     }
-    let mut payload: Vec<_> = event.payload.iter().map(|(key, value)| pair(key, value)).collect();
-    payload.sort();
-    if !event.origin.is_empty() {
-        payload.push(pair("origin", &event.origin));
-    }
-    format!("{at:<24}  {:<20}  {:<18}  {}", event.kind, event.by, payload.join(" "))
+    format!("{at:<24}  {:<20}  {:<18}  {}", event.kind, event.by, facts(event))
         .trim_end()
         .to_owned()
 }
@@ -40,13 +35,6 @@ pub(crate) fn gap_warning(event: &AuditEvent) -> Option<String> {
         "warning: events up to {through} were evicted before they were printed; {oldest}. Each node \
          has them in its archive"
     ))
-}
-
-fn pair(key: &str, value: &str) -> String {
-    if value.contains(char::is_whitespace) || value.is_empty() {
-        return format!("{key}={value:?}");
-    }
-    format!("{key}={value}")
 }
 
 impl Show for Event<'_> {

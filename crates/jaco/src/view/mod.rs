@@ -17,6 +17,7 @@ pub(crate) mod machine;
 pub(crate) mod network;
 pub(crate) mod node;
 pub(crate) mod node_reasons;
+pub(crate) mod notify;
 pub(crate) mod path;
 pub(crate) mod plan;
 pub(crate) mod policy;

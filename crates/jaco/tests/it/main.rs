@@ -18,6 +18,7 @@ mod image;
 mod local;
 mod networks;
 mod node_facts;
+mod notify;
 mod plan;
 mod progress;
 mod queries;

@@ -22,7 +22,7 @@ const PURE_FOREIGN: [&str; 11] = [
 ];
 
 /// Every crate and what it may use of ours, top to bottom. Tests of a crate may use more; see [`DEV`].
-const ARROWS: [(&str, &[&str]); 33] = [
+const ARROWS: [(&str, &[&str]); 34] = [
     // in the place of a foreign crate
     ("base2histogram", &[]),
     // calls of C
@@ -56,6 +56,8 @@ const ARROWS: [(&str, &[&str]); 33] = [
     ("jaco-edge", &["jaco-types", "jaco-dataplane", "jaco-proto"]),
     // What authorities of certificates are asked for.
     ("jaco-acme", &["jaco-types", "jaco-state", "jaco-store", "jaco-pki"]),
+    // Sends what it is handed to whom it is told.
+    ("jaco-notify", &[]),
     ("jaco-client", &["jaco-types", "jaco-state", "jaco-proto", "jaco-pki"]),
     (
         "jaco-server",
@@ -72,6 +74,7 @@ const ARROWS: [(&str, &[&str]); 33] = [
             "jaco-agent",
             "jaco-pki",
             "jaco-raft",
+            "jaco-notify",
             "jaco-heap",
         ],
     ),
@@ -107,6 +110,7 @@ const ARROWS: [(&str, &[&str]); 33] = [
             "jaco-dataplane",
             "jaco-net",
             "jaco-acme",
+            "jaco-notify",
             "jaco-client",
             "jaco-server",
             "jaco-heap",
@@ -171,7 +175,7 @@ const ARROWS: [(&str, &[&str]); 33] = [
 const DEV: [&str; 4] = ["jaco-testkit", "jaco-sim", "jaco-torture", "jaco-mutate"];
 
 /// Foreign crates and who alone may use them; in tests, `jaco-tests` may as well.
-const FENCES: [(&[&str], &[&str]); 9] = [
+const FENCES: [(&[&str], &[&str]); 10] = [
     (&["openraft", "openraft-macros", "openraft-rt", "openraft-rt-tokio", "sled"], &["jaco-raft"]),
     (&["bollard"], &["jaco-docker", "jaco-tests"]),
     (&["jiff"], &["jaco-compose", "jaco-scheduler"]),
@@ -180,10 +184,11 @@ const FENCES: [(&[&str], &[&str]); 9] = [
         // jaco-bench speaks to etcd, in etcd's own words.
         &["jaco-proto", "jaco-server", "jaco-client", "jacod", "jaco-bench"],
     ),
-    (&["rustls"], &["jaco-pki", "jaco-edge", "jaco-acme"]),
-    (&["instant-acme", "hyper-rustls", "rustls-native-certs"], &["jaco-acme"]),
+    (&["rustls"], &["jaco-pki", "jaco-edge", "jaco-acme", "jaco-notify"]),
+    (&["instant-acme"], &["jaco-acme"]),
+    (&["hyper-rustls", "rustls-native-certs"], &["jaco-acme", "jaco-notify"]),
     // The edge makes certificates in its tests only.
-    (&["rcgen"], &["jaco-pki", "jaco-edge", "jaco-acme", "jaco-bench"]),
+    (&["rcgen"], &["jaco-pki", "jaco-edge", "jaco-acme", "jaco-notify", "jaco-bench"]),
     (
         &[
             "netlink-packet-core",
@@ -315,7 +320,7 @@ mod tests {
             "jaco-server",
             "rustls",
             None,
-            &["may not use rustls: it belongs to jaco-pki, jaco-edge, jaco-acme"],
+            &["may not use rustls: it belongs to jaco-pki, jaco-edge, jaco-acme, jaco-notify"],
         );
     }
 

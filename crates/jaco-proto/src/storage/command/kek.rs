@@ -111,6 +111,7 @@ impl Wire for Place {
             Self::Certificate(name) => Kind::Certificate(name.to_wire()),
             Self::AcmeAccount => Kind::AcmeAccount(only),
             Self::Issued(domain) => Kind::Issued(domain.to_wire()),
+            Self::NotifyTarget(name) => Kind::NotifyTarget(name.to_wire()),
         };
         wire::SealedPlace { place: Some(place) }
     }
@@ -125,6 +126,7 @@ impl Wire for Place {
             Kind::Certificate(name) => Self::Certificate(Wire::from_wire(name)?),
             Kind::AcmeAccount(wire::Nothing {}) => Self::AcmeAccount,
             Kind::Issued(domain) => Self::Issued(Wire::from_wire(domain)?),
+            Kind::NotifyTarget(name) => Self::NotifyTarget(Wire::from_wire(name)?),
         })
     }
 }

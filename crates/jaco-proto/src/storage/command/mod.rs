@@ -9,6 +9,7 @@ mod image;
 mod job;
 mod kek;
 mod network;
+mod notify;
 mod planner;
 mod policy;
 mod rotation;
@@ -104,4 +105,8 @@ commands! {
     ImageTagSet,
     ImageRemove,
     ImagesHeld,
+    NotifyStore,
+    NotifyRemove,
+    NotifyProgress,
+    UndeliveredSettle,
 }

@@ -17,6 +17,7 @@ use crate::storage::envelope::known_format;
 use crate::storage::images;
 use crate::storage::job;
 use crate::storage::network;
+use crate::storage::notify;
 use crate::storage::port;
 use crate::storage::registry;
 use crate::storage::spec;
@@ -193,6 +194,14 @@ fn add(state: &mut ClusterState, kind: Kind) -> Result<(), Problem> {
         }
         Kind::HeldImages(held) => {
             append_pair(&mut state.images.held, "nodes with images", images::to_held(held)?)
+        }
+        Kind::NotifyTarget(target) => {
+            let row = notify::to_target(target)?;
+            append_pair(&mut state.notify.targets, "notification targets", row)
+        }
+        Kind::UndeliveredNotification(row) => {
+            let row = notify::to_undelivered(row)?;
+            append_pair(&mut state.notify.undelivered, "undelivered notifications", row)
         }
         Kind::Trailer(_) => Err(Problem::Unordered("rows")),
     }

@@ -101,7 +101,11 @@ pub(super) fn to_request(
 }
 
 pub(super) fn from_event(key: AuditKey, event: &AuditEvent) -> Kind {
-    Kind::Audit(wire::AuditEvent {
+    Kind::Audit(event_message(key, event))
+}
+
+pub(in crate::storage) fn event_message(key: AuditKey, event: &AuditEvent) -> wire::AuditEvent {
+    wire::AuditEvent {
         index: key.index.0,
         number: key.number,
         kind: event.kind.to_wire(),
@@ -110,10 +114,12 @@ pub(super) fn from_event(key: AuditKey, event: &AuditEvent) -> Kind {
         request_id: event.request.as_ref().map(Wire::to_wire),
         payload: event.payload.to_wire(),
         previous: event.previous.map(|previous| previous.0.to_wire()),
-    })
+    }
 }
 
-pub(super) fn to_event(message: wire::AuditEvent) -> Result<(AuditKey, AuditEvent), Problem> {
+pub(in crate::storage) fn to_event(
+    message: wire::AuditEvent,
+) -> Result<(AuditKey, AuditEvent), Problem> {
     let key = AuditKey { index: StateIndex(message.index), number: message.number };
     let Author { by, origin } = required("author", message.by)?;
     let event = AuditEvent {

@@ -19,6 +19,7 @@ use crate::storage::edge;
 use crate::storage::images;
 use crate::storage::job;
 use crate::storage::network;
+use crate::storage::notify;
 use crate::storage::port;
 use crate::storage::registry;
 use crate::storage::spec;
@@ -133,6 +134,13 @@ fn write_tables(state: &ClusterState, rows: &mut Rows<'_>) -> Result<(), CodecEr
     }
     if let Some(rotation) = rotation {
         rows.push(Kind::KekRotation(rotation.to_wire()))?;
+    }
+    for (name, target) in state.notify.targets.iter() {
+        rows.push(Kind::NotifyTarget(notify::from_target(name, target)))?;
+    }
+    for (key, undelivered) in state.notify.undelivered.iter() {
+        let row = notify::from_undelivered(key, undelivered);
+        rows.push(Kind::UndeliveredNotification(row))?;
     }
     for (service, record) in state.jobs.iter() {
         rows.push(Kind::Job(job::from_record(service, record)))?;

@@ -111,6 +111,7 @@ pub(crate) fn commands() -> Vec<Command> {
     all.extend(job_commands());
     all.extend(image_commands());
     all.push(DataMove::new([(replica_id(), StateIndex(40))].into(), NodeId(8)).into());
+    all.extend(notify_commands());
     all
 }
 
@@ -283,6 +284,10 @@ pub(crate) fn command_name(command: &Command) -> &'static str {
         Command::ImageTagSet(_) => "image_tag_set",
         Command::ImageRemove(_) => "image_remove",
         Command::ImagesHeld(_) => "images_held",
+        Command::NotifyStore(_) => "notify_store",
+        Command::NotifyRemove(_) => "notify_remove",
+        Command::NotifyProgress(_) => "notify_progress",
+        Command::UndeliveredSettle(_) => "undelivered_settle",
     }
 }
 

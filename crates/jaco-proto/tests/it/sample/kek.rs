@@ -3,7 +3,7 @@
 use jaco_state::command::{KekAbandon, KekAdvance, KekReport, KekReseal, KekRotate, Resealed};
 use jaco_state::envelope::Place;
 use jaco_state::kek::{KekPhase, KekRotation, KekStep, Sealing};
-use jaco_types::KekId;
+use jaco_types::{KekId, NotifyTargetName};
 
 use super::*;
 
@@ -43,6 +43,12 @@ pub(crate) fn commands_of_kek_rotations() -> Vec<Command> {
         advance(KekPhase::Abandoned),
         KekReseal::new(StateIndex(40), places.map(resealed).into()).into(),
     ]
+}
+
+/// A reseal of the one place that came later.
+pub(crate) fn reseal_of_a_notify_target() -> Command {
+    let place = Place::NotifyTarget(NotifyTargetName::new("on-call").unwrap());
+    KekReseal::new(StateIndex(40), vec![resealed(place)]).into()
 }
 
 /// A state with a rotation of the key-encryption key in this phase, and nothing else.

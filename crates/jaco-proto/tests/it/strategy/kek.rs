@@ -16,6 +16,7 @@ fn place() -> impl Strategy<Value = Place> {
         registry_name().prop_map(Place::Registry),
         certificate_name().prop_map(Place::Certificate),
         route_domain().prop_map(Place::Issued),
+        notify_target_name().prop_map(Place::NotifyTarget),
     ]
 }
 

@@ -9,6 +9,7 @@ mod labels;
 mod network_key;
 pub(crate) mod networks;
 mod nodes;
+mod notify;
 mod operator_certificates;
 mod policy;
 mod registries;
@@ -163,6 +164,28 @@ impl Cluster for ClusterService {
         member.caught_up().await.map_err(|rejection| to_status(&rejection))?;
         let registries = member.store.read(registries::list);
         Ok(Response::new(v1::ListRegistriesResponse { registries }))
+    }
+
+    async fn list_notify_targets(
+        &self,
+        request: Request<v1::ListNotifyTargetsRequest>,
+    ) -> Result<Response<v1::ListNotifyTargetsResponse>, Status> {
+        let (member, _) = self.context.identify(&request)?;
+        member.caught_up().await.map_err(|rejection| to_status(&rejection))?;
+        let targets = member.store.read(notify::list);
+        Ok(Response::new(v1::ListNotifyTargetsResponse { targets }))
+    }
+
+    async fn list_undelivered(
+        &self,
+        request: Request<v1::ListUndeliveredRequest>,
+    ) -> Result<Response<v1::ListUndeliveredResponse>, Status> {
+        let (member, _) = self.context.identify(&request)?;
+        member.caught_up().await.map_err(|rejection| to_status(&rejection))?;
+        let target = request.into_inner().target;
+        let found = member.store.read(|state| notify::undelivered(state, &target));
+        let notifications = found.map_err(|rejection| to_status(&rejection))?;
+        Ok(Response::new(v1::ListUndeliveredResponse { notifications }))
     }
 
     async fn get_policy(

@@ -8,6 +8,7 @@ use jaco_proto::v1;
 use jaco_state::ClusterState;
 use jaco_state::audit::{AuditEvent, AuditKey, AuditKind, AuditLog};
 use jaco_state::audit::{Broken, Digest};
+use jaco_state::view::names_deployment;
 use jaco_store::Store;
 use jaco_types::{ErrorCode, Rejection, StateIndex};
 use tokio::sync::mpsc;
@@ -87,30 +88,6 @@ impl Filter {
         }
         (page, examined)
     }
-}
-
-/// Whether an event names a deployment, a service of it (`shop/web`), or a replica of it.
-fn names_deployment(state: &ClusterState, event: &AuditEvent, name: &str) -> bool {
-    let fact = |key| event.payload.get(key).map(String::as_str);
-    if let Some(deployment) = fact("deployment") {
-        return deployment == name;
-    }
-    if let Some((deployment, _)) = fact("service").and_then(|service| service.split_once('/')) {
-        return deployment == name;
-    }
-    fact("replica").is_some_and(|replica| is_replica_of(state, replica, name))
-}
-
-/// Whether a replica belongs to a deployment. The id of one that is gone may begin with several names: then it
-/// belongs to the deployment with the longest.
-fn is_replica_of(state: &ClusterState, replica: &str, name: &str) -> bool {
-    if let Some(slot) = state.slots.values().find(|slot| slot.id.as_str() == replica) {
-        return slot.service.deployment.as_str() == name;
-    }
-    let begins_with =
-        |name: &str| replica.strip_prefix(name).is_some_and(|rest| rest.starts_with('-'));
-    let mut others = state.deployments.values().map(|deployment| deployment.name.as_str());
-    begins_with(name) && !others.any(|other| other.len() > name.len() && begins_with(other))
 }
 
 /// A gap event, if events after `seen` were evicted. It has the index of the newest evicted event, so that a

@@ -2,7 +2,7 @@
 
 use crate::acme::AcmeAccount;
 use crate::command::{
-    AcmeNote, CertificateIssue, CertificateStore, Command, KekRotate, RegistryStore,
+    AcmeNote, CertificateIssue, CertificateStore, Command, KekRotate, NotifyStore, RegistryStore,
 };
 use crate::contents::{Form, Piece};
 
@@ -16,6 +16,7 @@ pub(super) fn brought(command: &Command) -> Vec<&[u8]> {
             vec![&password.0]
         }
         Command::CertificateStore(CertificateStore { key, .. }) => vec![&key.0],
+        Command::NotifyStore(NotifyStore { endpoint, .. }) => vec![&endpoint.0],
         Command::AcmeNote(AcmeNote::Account(AcmeAccount { key, .. })) => vec![&key.0],
         Command::AcmeNote(AcmeNote::Issued(CertificateIssue { key, .. })) => vec![&key.0],
         Command::AcmeNote(
@@ -79,7 +80,10 @@ pub(super) fn brought(command: &Command) -> Vec<&[u8]> {
         | Command::ImagePush(_)
         | Command::ImageTagSet(_)
         | Command::ImageRemove(_)
-        | Command::ImagesHeld(_) => Vec::new(),
+        | Command::ImagesHeld(_)
+        | Command::NotifyRemove(_)
+        | Command::NotifyProgress(_)
+        | Command::UndeliveredSettle(_) => Vec::new(),
     }
 }
 

@@ -7,6 +7,7 @@ use sha2::{Digest as _, Sha256};
 use crate::contents::{Form, PieceBytes};
 use crate::edge::SealedKey;
 use crate::envelope::Place;
+use crate::notify::SealedEndpoint;
 use crate::registries::SealedPassword;
 use crate::state::ClusterState;
 
@@ -51,6 +52,13 @@ pub(super) fn replace(
                 && is_meant(&login.password.0)
             {
                 login.password = SealedPassword(Arc::clone(envelope));
+            }
+        }
+        Place::NotifyTarget(name) => {
+            if let Some(target) = state.notify.targets.get_mut(name)
+                && is_meant(&target.endpoint.0)
+            {
+                target.endpoint = SealedEndpoint(Arc::clone(envelope));
             }
         }
         Place::Certificate(name) => {

@@ -10,6 +10,7 @@ pub(crate) mod image;
 mod keys;
 pub(crate) mod network;
 pub(crate) mod node;
+pub(crate) mod notify;
 mod operator_certificate;
 mod password;
 pub(crate) mod policy;

@@ -2,7 +2,9 @@
 
 use super::examination::Examination;
 use super::finding::{Finding, Findings};
-use super::{cluster_checks, network_checks, node_checks, secret_checks, workload_checks};
+use super::{
+    cluster_checks, network_checks, node_checks, notify_checks, secret_checks, workload_checks,
+};
 
 /// All findings, failures first.
 pub(super) fn findings(examination: &Examination<'_>) -> Vec<Finding> {
@@ -20,6 +22,7 @@ pub(super) fn findings(examination: &Examination<'_>) -> Vec<Finding> {
     cluster_checks::kek_rotation(examination, &mut found);
     cluster_checks::versions(examination, &mut found);
     secret_checks::expiry(examination.secrets, examination.now_ms, &mut found);
+    notify_checks::targets(examination.targets, examination.now_ms, &mut found);
     if let Some(status) = examination.status {
         workload_checks::workload(status, &mut found);
     }

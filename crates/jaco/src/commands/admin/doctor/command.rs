@@ -8,7 +8,8 @@ use jaco_client::{Client, ClientError};
 use jaco_proto::v1::{
     ClusterStatusRequest, ClusterStatusResponse, ContentInfo, ExamineNetworkRequest,
     ExamineNetworkResponse, ExamineRequest, ExamineResponse, ExaminedNode, ExaminedWay,
-    ListContentsRequest, Reach, StatusRequest, StatusResponse, VoterProgress,
+    ListContentsRequest, ListNotifyTargetsRequest, NotifyTargetInfo, Reach, StatusRequest,
+    StatusResponse, VoterProgress,
 };
 use jaco_types::code::ExitCode;
 use jaco_types::{ErrorCode, NamedKind};
@@ -67,12 +68,13 @@ pub(crate) async fn run(session: &mut Session, Args { bundle, offline }: Args) -
     let client = session.client()?;
     session.shows_age();
     session.ui.note("examining all nodes");
-    let (cluster, members, network, status, secrets) = tokio::try_join!(
+    let (cluster, members, network, status, secrets, targets) = tokio::try_join!(
         client.status(ClusterStatusRequest {}),
         client.examine(ExamineRequest::default()),
         client.examine_network(ExamineNetworkRequest {}),
         overview(&client),
         secrets(&client),
+        targets(&client),
     )?;
     let own_version = env!("CARGO_PKG_VERSION");
     let status = status.as_ref();
@@ -83,6 +85,7 @@ pub(crate) async fn run(session: &mut Session, Args { bundle, offline }: Args) -
         network,
         status,
         secrets: &secrets,
+        targets: &targets,
         own_version,
         now_ms: time::now_ms(),
     };
@@ -132,6 +135,13 @@ async fn secrets(client: &Client) -> Result<Vec<ContentInfo>, ClientError> {
     let client = client.until(Some(Instant::now() + OVERVIEW_LIMIT));
     let request = ListContentsRequest { kind: NamedKind::Secret.as_str().to_owned() };
     Ok(client.list_contents(request).await.map(|listed| listed.contents).unwrap_or_default())
+}
+
+/// The targets of notifications. None without a quorum, which is a finding of its own, nor where the node does not know any.
+async fn targets(client: &Client) -> Result<Vec<NotifyTargetInfo>, ClientError> {
+    let client = client.until(Some(Instant::now() + OVERVIEW_LIMIT));
+    let listed = client.list_notify_targets(ListNotifyTargetsRequest {}).await;
+    Ok(listed.map(|listed| listed.targets).unwrap_or_default())
 }
 
 /// The findings and the responses that they come from.

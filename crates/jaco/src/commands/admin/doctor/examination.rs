@@ -1,7 +1,8 @@
 //! The responses that `jaco doctor` checks.
 
 use jaco_proto::v1::{
-    ClusterStatusResponse, ContentInfo, ExamineNetworkResponse, ExamineResponse, StatusResponse,
+    ClusterStatusResponse, ContentInfo, ExamineNetworkResponse, ExamineResponse, NotifyTargetInfo,
+    StatusResponse,
 };
 
 /// The responses that are checked.
@@ -18,6 +19,8 @@ pub(super) struct Examination<'a> {
     pub(super) status: Option<&'a StatusResponse>,
     /// The stored secrets; none if the node that answers does not know them.
     pub(super) secrets: &'a [ContentInfo],
+    /// The targets of notifications; none if the node that answers does not know them.
+    pub(super) targets: &'a [NotifyTargetInfo],
     /// The version of this program.
     pub(super) own_version: &'a str,
     /// The time of this machine.

@@ -2,8 +2,9 @@
 
 use jaco_proto::v1::{
     ClusterStatusResponse, ContentInfo, DeploymentInfo, ExamineNetworkResponse, ExamineResponse,
-    ExaminedNode, ExaminedRouter, ExaminedWay, KekRotationInfo, NodeInfo, Reach, ReplicaInfo,
-    RolloutInfo, RotationInfo, ServiceInfo, StatusResponse, UnplacedInfo, VoterProgress,
+    ExaminedNode, ExaminedRouter, ExaminedWay, KekRotationInfo, NodeInfo, NotifyTargetInfo, Reach,
+    ReplicaInfo, RolloutInfo, RotationInfo, ServiceInfo, StatusResponse, UnplacedInfo,
+    VoterProgress,
 };
 
 use super::checks::findings;
@@ -50,6 +51,7 @@ fn lines(
         network,
         status,
         secrets: &[],
+        targets: &[],
         own_version: "1.0.0",
         now_ms: 1_000_000,
     };
@@ -91,13 +93,65 @@ fn expiring_secrets_are_warnings() {
     let (cluster, members) = (&cluster(&THREE), &members(&THREE));
     let none = StatusResponse::default();
     let (status, secrets, own_version) = (Some(&none), &secrets, "1.0.0");
-    let examination =
-        Examination { cluster, members, network, status, secrets, own_version, now_ms };
+    let examination = Examination {
+        cluster,
+        members,
+        network,
+        status,
+        secrets,
+        targets: &[],
+        own_version,
+        now_ms,
+    };
     assert_eq!(
         shown(&examination),
         [
             "warning secret c: version 3 expires in 13d",
             "warning secret d: version 3 expired 2d ago"
+        ]
+    );
+}
+
+/// R-OPS-1: a target that does not accept what it is sent is a warning with the reason, and so is what it was never sent.
+#[test]
+fn failing_targets_are_warnings() {
+    let now_ms = 10_000_000;
+    let target = |name: &str| NotifyTargetInfo {
+        name: name.to_owned(),
+        address: "https://a.example".to_owned(),
+        ..NotifyTargetInfo::default()
+    };
+    let targets = [
+        target("fine"),
+        NotifyTargetInfo {
+            failing_since_ms: now_ms - 600_000,
+            failing_reason: "answered 503".to_owned(),
+            behind: 3,
+            ..target("busy")
+        },
+        NotifyTargetInfo { undelivered: 2, pruned: 7, discarded: 1, ..target("lost") },
+    ];
+    let network = &ExamineNetworkResponse::default();
+    let (cluster, members) = (&cluster(&THREE), &members(&THREE));
+    let none = StatusResponse::default();
+    let (status, targets, own_version) = (Some(&none), &targets, "1.0.0");
+    let examination = Examination {
+        cluster,
+        members,
+        network,
+        status,
+        secrets: &[],
+        targets,
+        own_version,
+        now_ms,
+    };
+    assert_eq!(
+        shown(&examination),
+        [
+            "warning notify busy: https://a.example has failed for 10m, 3 events behind: answered 503",
+            "warning notify lost: 1 notification that was given up was discarded",
+            "warning notify lost: 2 notifications to https://a.example were given up",
+            "warning notify lost: 7 events were pruned before they could be delivered",
         ]
     );
 }

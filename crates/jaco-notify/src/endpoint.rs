@@ -1,0 +1,112 @@
+//! An address with the secret that signs, as both are sealed together. The form of the bytes is for ever.
+
+use std::fmt;
+
+use zeroize::Zeroizing;
+
+use crate::address::{Address, PlainHttp};
+
+/// The fewest bytes of a secret: as many as a receiver cannot have guessed.
+pub const SECRET_BYTES_MIN: usize = 16;
+
+/// The most bytes of a secret.
+pub const SECRET_BYTES_MAX: usize = 256;
+
+/// Where notifications go, and what signs them; a chat service has no secret but its address.
+#[derive(Clone)]
+pub struct Endpoint {
+    /// Where to.
+    pub address: Address,
+    /// What signs.
+    pub secret: Option<Zeroizing<String>>,
+}
+
+/// Why a secret is not taken. Says nothing of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a secret has {SECRET_BYTES_MIN} to {SECRET_BYTES_MAX} printable ASCII characters without spaces; without one given, one is made"
+)]
+pub struct SecretError;
+
+impl Endpoint {
+    /// An address whose messages a secret signs.
+    ///
+    /// # Errors
+    /// If the secret is too short, too long, or hard to copy.
+    pub fn signed(address: Address, secret: &str) -> Result<Self, SecretError> {
+        let fits = (SECRET_BYTES_MIN..=SECRET_BYTES_MAX).contains(&secret.len());
+        match fits && secret.bytes().all(|byte| byte.is_ascii_graphic()) {
+            true => Ok(Self { address, secret: Some(Zeroizing::new(secret.to_owned())) }),
+            false => Err(SecretError),
+        }
+    }
+
+    /// An address whose messages are not signed.
+    #[must_use]
+    pub fn unsigned(address: Address) -> Self {
+        Self { address, secret: None }
+    }
+
+    /// What is sealed: the address, and on a second line the secret if there is one.
+    #[must_use]
+    pub fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
+        let mut bytes = Zeroizing::new(self.address.reveal().as_bytes().to_vec());
+        if let Some(secret) = &self.secret {
+            bytes.push(b'\n');
+            bytes.extend_from_slice(secret.as_bytes());
+        }
+        bytes
+    }
+
+    /// Reads what was sealed. Whether it may be without encryption was asked before.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let text = std::str::from_utf8(bytes).ok()?;
+        let (address, secret) = match text.split_once('\n') {
+            Some((address, secret)) => (address, Some(Zeroizing::new(secret.to_owned()))),
+            None => (text, None),
+        };
+        let address = Address::parse(address, PlainHttp::Anywhere).ok()?;
+        Some(Self { address, secret })
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Endpoint({:?})", self.address)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address() -> Address {
+        Address::parse("https://a.example/x", PlainHttp::LoopbackOnly).unwrap()
+    }
+
+    /// R-OPS-1: what one version sealed, later ones read; nothing of it is printed.
+    #[test]
+    fn an_endpoint_is_read_back() {
+        let secret = "hunter2-hunter2-hunter2";
+        let signed = Endpoint::signed(address(), secret).unwrap();
+        assert_eq!(*signed.to_bytes(), b"https://a.example/x\nhunter2-hunter2-hunter2");
+        let read = Endpoint::from_bytes(&signed.to_bytes()).unwrap();
+        assert_eq!((read.address, read.secret.unwrap().as_str()), (address(), secret));
+        let unsigned = Endpoint::from_bytes(b"https://a.example/x").unwrap();
+        assert_eq!((unsigned.address, unsigned.secret), (address(), None));
+        assert!(!format!("{signed:?}").contains("hunter2"));
+        for broken in [&b""[..], b"\n", b"x", &[0xff]] {
+            assert!(Endpoint::from_bytes(broken).is_none(), "{broken:?}");
+        }
+    }
+
+    #[test]
+    fn a_secret_is_neither_short_nor_strange() {
+        let long = "x".repeat(SECRET_BYTES_MAX + 1);
+        for secret in ["", "short", "with spaces in between", "line\nbreak-line\nbreak", &long] {
+            assert!(Endpoint::signed(address(), secret).is_err(), "{secret:?}");
+        }
+        assert!(Endpoint::signed(address(), &"x".repeat(SECRET_BYTES_MIN)).is_ok());
+    }
+}

@@ -1,0 +1,25 @@
+//! Sends notifications to webhooks (R-OPS-1). What is sent, to whom and when is for others to say; this must never print an
+//! address beyond its host, a secret, or what a receiver answers: that may repeat the address.
+//!
+//! ```text
+//! address     where to, and what may be shown of it
+//! endpoint    an address with its secret, as they are sealed
+//! signature   what a receiver verifies
+//! backoff     when the next attempt is, and which one is the last
+//! sender      one attempt
+//! failure     why it failed
+//! ```
+
+mod address;
+mod backoff;
+mod endpoint;
+mod failure;
+mod sender;
+mod signature;
+
+pub use address::{Address, AddressError, PlainHttp};
+pub use backoff::{ATTEMPTS_IF_REFUSED, DELAY_MAX, Jitter, PATIENCE, delay, gives_up};
+pub use endpoint::{Endpoint, SECRET_BYTES_MAX, SECRET_BYTES_MIN, SecretError};
+pub use failure::SendError;
+pub use sender::{Message, Roots, SEND_LIMIT, Sender, USER_AGENT};
+pub use signature::{SIGNATURE_HEADER, signature};

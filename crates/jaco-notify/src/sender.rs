@@ -1,0 +1,193 @@
+//! One attempt: encrypted by default, in bounded time, with an answer of bounded size, and never sent on to where the
+//! receiver points.
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, RETRY_AFTER, USER_AGENT as USER_AGENT_HEADER};
+use http::uri::Scheme;
+use http::{HeaderMap, Method, Request, StatusCode};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use rustls::RootCertStore;
+
+use crate::endpoint::Endpoint;
+use crate::failure::SendError;
+use crate::signature::{SIGNATURE_HEADER, signature};
+
+/// The longest that a delivery may take, with its connection.
+pub const SEND_LIMIT: Duration = Duration::from_secs(10);
+
+/// Who asks.
+pub const USER_AGENT: &str = concat!("jaco/", env!("CARGO_PKG_VERSION"));
+
+/// The most bytes that are read of an answer: of a failure, a word that is known.
+const ANSWER_BYTES_MAX: usize = 4 << 10;
+
+/// The words with which services that are compatible with Slack say what is wrong.
+const KNOWN_WORDS: [&str; 9] = [
+    "action_prohibited",
+    "channel_is_archived",
+    "channel_not_found",
+    "invalid_payload",
+    "invalid_token",
+    "no_service",
+    "no_text",
+    "posting_to_general_channel_denied",
+    "user_not_found",
+];
+
+/// The header with the id of the event.
+const ID_HEADER: &str = "x-jaco-event-id";
+
+/// What is sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// The same at each attempt.
+    pub id: String,
+    /// JSON.
+    pub body: Bytes,
+}
+
+/// By whom a receiver is known.
+#[derive(Debug, Clone)]
+pub enum Roots {
+    /// By those that the machine trusts.
+    System,
+    /// By these alone.
+    These(RootCertStore),
+}
+
+/// Sends. Made anew after a failure, so that it has the authorities that the machine trusts then.
+#[derive(Debug)]
+pub struct Sender {
+    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    trust: Trust,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Trust {
+    Somebody,
+    Nobody,
+}
+
+impl Sender {
+    /// A sender that trusts these.
+    #[must_use]
+    pub fn new(roots: Roots) -> Self {
+        let roots = load(roots);
+        let trust = if roots.is_empty() { Trust::Nobody } else { Trust::Somebody };
+        let provider = rustls::crypto::ring::default_provider().into();
+        let config = rustls::ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("the provider has the versions that the library calls safe")
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let connector =
+            HttpsConnectorBuilder::new().with_tls_config(config).https_or_http().enable_http1();
+        // Notifications are rare: a connection that was kept would mostly be found closed.
+        let client = Client::builder(TokioExecutor::new())
+            .pool_max_idle_per_host(0)
+            .build(connector.build());
+        Self { client, trust }
+    }
+
+    /// Sends a message once. Any 2xx is accepted.
+    ///
+    /// # Errors
+    /// Why it was not accepted within `limit`.
+    pub async fn send(
+        &self,
+        endpoint: &Endpoint,
+        message: &Message,
+        now_secs: u64,
+        limit: Duration,
+    ) -> Result<StatusCode, SendError> {
+        if self.trust == Trust::Nobody && endpoint.address.uri().scheme() == Some(&Scheme::HTTPS) {
+            return Err(SendError::NoRoots);
+        }
+        let request = request(endpoint, message, now_secs)?;
+        let answer = tokio::time::timeout(limit, self.attempt(request)).await;
+        answer.unwrap_or(Err(SendError::Timeout { limit }))
+    }
+
+    async fn attempt(&self, request: Request<Full<Bytes>>) -> Result<StatusCode, SendError> {
+        let sent = self.client.request(request).await;
+        let answer = sent.map_err(|error| match error.is_connect() {
+            true => SendError::Connect(causes(&error)),
+            false => SendError::Broken(causes(&error)),
+        })?;
+        let (status, retry_after) = (answer.status(), retry_after(answer.headers()));
+        // The answer is read so that the receiver can finish it; what of it is too long is not.
+        let word = word(answer.into_body()).await;
+        match status.as_u16() {
+            200..300 => Ok(status),
+            300..400 => Err(SendError::Redirect { status: status.as_u16() }),
+            status => Err(SendError::Status { status, word, retry_after }),
+        }
+    }
+}
+
+fn request(
+    endpoint: &Endpoint,
+    message: &Message,
+    now_secs: u64,
+) -> Result<Request<Full<Bytes>>, SendError> {
+    let Endpoint { address, secret } = endpoint;
+    let mut request = Request::builder()
+        .method(Method::POST)
+        .uri(address.uri().clone())
+        .header(CONTENT_TYPE, "application/json")
+        .header(USER_AGENT_HEADER, USER_AGENT)
+        .header(ID_HEADER, &message.id);
+    if let Some(secret) = secret {
+        request = request.header(SIGNATURE_HEADER, signature(secret, now_secs, &message.body));
+    }
+    let request = request.body(Full::new(message.body.clone()));
+    request.map_err(|error| SendError::Broken(error.to_string()))
+}
+
+fn load(roots: Roots) -> RootCertStore {
+    match roots {
+        Roots::These(store) => store,
+        Roots::System => {
+            let mut store = RootCertStore::empty();
+            // Some bundles have entries that nobody can read; the others count.
+            let _ = store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+            store
+        }
+    }
+}
+
+/// The word of an answer, if it is one of those that are known and nothing else.
+async fn word(body: Incoming) -> Option<&'static str> {
+    let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await.ok()?.to_bytes();
+    let text = std::str::from_utf8(&body).ok()?.trim();
+    KNOWN_WORDS.into_iter().find(|known| *known == text)
+}
+
+/// How long a receiver asks to wait: in seconds, or until a date.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(secs) = text.parse() {
+        return Some(Duration::from_secs(secs));
+    }
+    httpdate::parse_http_date(text).ok()?.duration_since(SystemTime::now()).ok()
+}
+
+/// What an error and its causes say. They name a host at most.
+fn causes(error: &dyn Error) -> String {
+    let (mut text, mut cause) = (String::new(), error.source());
+    while let Some(error) = cause {
+        let separator = if text.is_empty() { "" } else { ": " };
+        write!(text, "{separator}{error}").expect("a text grows");
+        cause = error.source();
+    }
+    if text.is_empty() { error.to_string() } else { text }
+}
