@@ -73,7 +73,7 @@ pub struct Sender {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Trust {
-    Somebody,
+    Some,
     Nobody,
 }
 
@@ -82,7 +82,7 @@ impl Sender {
     #[must_use]
     pub fn new(roots: Roots) -> Self {
         let roots = load(roots);
-        let trust = if roots.is_empty() { Trust::Nobody } else { Trust::Somebody };
+        let trust = if roots.is_empty() { Trust::Nobody } else { Trust::Some };
         let provider = rustls::crypto::ring::default_provider().into();
         let config = rustls::ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()

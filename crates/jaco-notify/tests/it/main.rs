@@ -98,7 +98,7 @@ async fn a_message_is_a_signed_post() {
 }
 
 /// R-OPS-1: what is said of a failure has nothing of the path, even where the answer repeats it; words that are known are
-/// passed on; and nothing is sent on to another address.
+/// forwarded; and nothing is sent to another address.
 #[tokio::test]
 async fn failures_say_nothing_of_the_address() {
     let echo = "cannot POST /services/hunter2";

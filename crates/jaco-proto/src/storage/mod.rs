@@ -26,6 +26,7 @@ mod disabled;
 mod edge;
 mod envelope;
 mod error;
+mod event;
 mod identity;
 mod images;
 mod job;

@@ -12,7 +12,7 @@ use jaco_types::{NotifyTargetName, StateIndex, Timestamp};
 
 use super::convert::{Wire, ascending, optional, required, wire_enum};
 use super::error::Problem;
-use super::snapshot::row::{event_message, to_event};
+use super::event::{event_message, to_event};
 use super::wire;
 
 wire_enum!(NotifyForm, "form of notifications", [Webhook, Slack]);

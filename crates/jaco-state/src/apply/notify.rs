@@ -2,6 +2,7 @@
 //! it; what only the leader reports leaves no event, so that deliveries do not cause others.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use jaco_types::{ErrorCode, NotifyTargetName, Rejection, StateIndex};
 
@@ -35,7 +36,7 @@ pub(super) fn store(
     let target = NotifyTarget {
         id: entry.index,
         form: *form,
-        shown: shown.clone(),
+        shown: Arc::clone(shown),
         endpoint: endpoint.clone(),
         filter: filter.clone(),
         stored_at: entry.at,

@@ -7,7 +7,7 @@ use super::severity::Severity;
 /// A group of events. Each kind is in one of them; `wake` takes what is critical from all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EventGroup {
-    /// What wakes somebody: whatever is critical.
+    /// What wakes an operator: whatever is critical.
     Wake,
     /// Changes of deployments by users, with their routes, ports and volumes.
     Deployments,
@@ -66,10 +66,10 @@ impl EventGroup {
     /// Whether an event is in the group.
     #[must_use]
     pub fn has(self, event: &AuditEvent) -> bool {
-        match self {
-            Self::Wake => event.severity() == Severity::Critical,
-            other => Self::of(event.kind) == other,
+        if self == Self::Wake {
+            return event.severity() == Severity::Critical;
         }
+        Self::of(event.kind) == self
     }
 
     /// The group of a kind. A new kind does not compile before it has one.

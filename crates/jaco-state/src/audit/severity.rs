@@ -3,7 +3,7 @@
 use super::event::AuditEvent;
 use super::kind::AuditKind;
 
-/// How soon somebody should look at an event.
+/// How soon an operator should look at an event.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
     /// What happens every day.
@@ -11,7 +11,7 @@ pub enum Severity {
     Info,
     /// Something that did not go as it should, and that the cluster deals with.
     Warning,
-    /// Something that stays as it is until somebody looks at it.
+    /// Something that stays as it is until an operator looks at it.
     Critical,
 }
 
@@ -168,9 +168,9 @@ mod tests {
         }
     }
 
-    /// R-OPS-1: what stays broken without a person is critical, and what the cluster deals with itself is not.
+    /// R-OPS-1: what stays broken without an operator is critical, and what the cluster deals with itself is not.
     #[test]
-    fn severities_tell_what_waits_for_a_person() {
+    fn severities_tell_what_waits_for_an_operator() {
         let to = |status| event(AuditKind::NodeStatus, &[("to", status)]).severity();
         assert_eq!(to("down"), Severity::Critical);
         assert_eq!(to("engine_down"), Severity::Critical);

@@ -419,7 +419,7 @@ fn carry_out(history: &mut History, step: &Step) {
                 let asked = row.retry.unwrap_or_default();
                 Some(Retried { event: key.event, asked, end: end(retried?) })
             });
-            let kept = history.state.audit.events.keys().rev().next().copied();
+            let kept = history.state.audit.events.keys().next_back().copied();
             let of = TargetProgress {
                 given_up: kept.filter(|_| gives_up).map(given_up).into_iter().collect(),
                 retried: retried.into_iter().collect(),

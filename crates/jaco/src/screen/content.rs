@@ -1,10 +1,12 @@
 //! What a status has to show: what needs attention, and the rows of each list. Pure: the same status gives the same rows.
 
 use jaco_proto::v1::{DeploymentInfo, NodeInfo, ReplicaInfo, ServiceInfo, StatusResponse};
+use jaco_sentences::attention;
+use jaco_sentences::node::{ListedNode, listed};
 
 use crate::format::quantity::{count, natural_order};
 use crate::format::time;
-use crate::view::{node, progress, reason, staleness};
+use crate::view::{progress, reason, staleness};
 
 /// The lists, in the order of their keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +23,7 @@ pub(crate) enum Condition {
     Well,
     /// On its way there.
     Changing,
-    /// It needs somebody.
+    /// It needs an operator.
     Failing,
 }
 
@@ -92,12 +94,14 @@ impl Content {
             "" => "no leader".to_owned(),
             leader => format!("leader {leader}"),
         };
+        let mut nodes = listed(status.nodes.clone(), &[]);
+        nodes.sort_by(|a, b| natural_order(a.hostname(), b.hostname()));
         Self {
             source: format!("answered by {} · {leader}", status.answered_by),
-            attention: attention(status),
+            attention: attention(status, &nodes),
             services: services(status),
             replicas: replicas(&status.replicas, now_ms),
-            nodes: nodes(&status.nodes),
+            nodes: node_rows(&nodes),
         }
     }
 
@@ -110,24 +114,13 @@ impl Content {
     }
 }
 
-/// Nodes before services: they are often why.
-fn attention(status: &StatusResponse) -> Vec<String> {
-    let mut sentences: Vec<String> = status.staleness.iter().map(staleness::sentence).collect();
-    let mut nodes: Vec<&NodeInfo> = status.nodes.iter().collect();
-    nodes.sort_by(|a, b| natural_order(&a.hostname, &b.hostname));
-    for one in nodes.into_iter().filter(|node| of_node(node) == Condition::Failing) {
-        let notes = node::notes(one);
-        let why = if notes.is_empty() { notes } else { format!(": {notes}") };
-        sentences.push(format!("node {} is {}{why}", one.hostname, one.status.replace('_', " ")));
-    }
-    for (deployment, service) in each_service(status) {
-        if of_service(status, deployment, service) == Condition::Failing {
-            let lines = progress::lines_of(status, &deployment.name, Some(&service.name));
-            let lines: Vec<&str> = lines.iter().map(|line| line.trim()).collect();
-            sentences.push(lines.join("; "));
-        }
-    }
-    sentences
+/// As the page and `jaco doctor` say it, what does not work first.
+fn attention(status: &StatusResponse, nodes: &[ListedNode]) -> Vec<String> {
+    let mut found = attention::nodes(nodes);
+    found.extend(attention::workload(status));
+    found.sort();
+    let sentences = found.iter().map(|one| format!("{}: {}", one.subject, one.message));
+    status.staleness.iter().map(staleness::sentence).chain(sentences).collect()
 }
 
 fn each_service(
@@ -175,18 +168,16 @@ fn replicas(all: &[ReplicaInfo], now_ms: i64) -> Rows {
     Rows { head: &["REPLICA", "STATE", "NODE", "SINCE", "REASON"], rows: rows.collect() }
 }
 
-fn nodes(all: &[NodeInfo]) -> Rows {
-    let mut all: Vec<&NodeInfo> = all.iter().collect();
-    all.sort_by(|a, b| natural_order(&a.hostname, &b.hostname));
-    let rows = all.into_iter().map(|one| Row {
-        condition: of_node(one),
+fn node_rows(all: &[ListedNode]) -> Rows {
+    let rows = all.iter().map(|one| Row {
+        condition: of_node(&one.node),
         cells: vec![
-            one.hostname.clone(),
-            one.status.clone(),
-            one.availability.clone(),
-            count(one.replicas as usize, "replica"),
-            one.address.clone(),
-            node::notes(one),
+            one.node.hostname.clone(),
+            one.node.status.clone(),
+            one.node.availability.clone(),
+            count(one.node.replicas as usize, "replica"),
+            one.node.address.clone(),
+            one.notes(),
         ],
     });
     let head = &["NODE", "STATUS", "AVAILABILITY", "REPLICAS", "ADDRESS", "NOTES"];
@@ -287,13 +278,13 @@ pub(super) mod tests {
             reason: "no_eligible_node".into(),
             ..UnplacedInfo::default()
         }];
-        let node = |name: &str, status: &str, reason: &str, availability: &str| NodeInfo {
+        let node = |name: &str, status: &str, availability: &str| NodeInfo {
             hostname: name.into(),
             status: status.into(),
-            status_reason: reason.into(),
             availability: availability.into(),
             address: format!("10.0.0.{}:7000", &name[1..]),
             replicas: 2,
+            suffrage: "voter".into(),
             ..NodeInfo::default()
         };
         StatusResponse {
@@ -315,15 +306,15 @@ pub(super) mod tests {
                 replica("shop-api-1", "api", "n2", "starting", "health_pending"),
             ],
             nodes: vec![
-                node("n1", "ready", "", "active"),
-                node("n2", "ready", "", "draining"),
-                node("n3", "down", "no heartbeat for 14 s", "active"),
+                node("n1", "ready", "active"),
+                node("n2", "ready", "draining"),
+                node("n3", "down", "active"),
             ],
             ..StatusResponse::default()
         }
     }
 
-    /// R-OPS-1: what needs somebody comes first, as sentences; what is on its way does not.
+    /// R-OPS-1: what needs an operator comes first, as sentences; what is to be looked into after it.
     #[test]
     fn what_needs_attention_is_said() {
         let mut status = status();
@@ -333,8 +324,9 @@ pub(super) mod tests {
             content.attention,
             [
                 "not current for 7.0s: there is no quorum",
-                "node n3 is down: no heartbeat for 14 s",
-                "shop/db 0/1 running; 1 replica cannot be placed: no node is eligible",
+                "n3: not ready: it sends no heartbeat",
+                "shop/db: 1 replica cannot be placed: no node is eligible",
+                "n2: draining: its replicas move away",
             ]
         );
     }
@@ -368,8 +360,8 @@ pub(super) mod tests {
             lines(List::Nodes),
             [
                 "  n1 | ready | active | 2 replicas | 10.0.0.1:7000 | ",
-                "~ n2 | ready | draining | 2 replicas | 10.0.0.2:7000 | ",
-                "! n3 | down | active | 2 replicas | 10.0.0.3:7000 | no heartbeat for 14 s",
+                "~ n2 | ready | draining | 2 replicas | 10.0.0.2:7000 | draining: its replicas move away",
+                "! n3 | down | active | 2 replicas | 10.0.0.3:7000 | not ready: it sends no heartbeat",
             ]
         );
     }

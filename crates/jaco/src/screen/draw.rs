@@ -10,7 +10,7 @@ use super::content::{Condition, Content, List, Row, Rows};
 use super::state::{Mode, Screen, Text};
 use crate::format::quantity::count;
 
-/// Whether colours say again what signs say. Without them what is selected is reversed all the same.
+/// Whether colours repeat what signs say. Without them what is selected is reversed all the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Colours {
     Shown,
@@ -229,16 +229,46 @@ mod tests {
         (0..height).map(|y| format!("{}\n", row(y).trim_end())).collect()
     }
 
-    /// R-OPS-1: the whole cluster on a screen of 80 by 24, what needs somebody first.
+    /// R-OPS-1: the whole cluster on a screen of 80 by 24, what needs an operator first.
     #[test]
     fn it_fits_a_small_screen() {
         let content = Content::of(&status(), 61_000);
         let mut screen = Screen::new();
-        expect_test::expect![[r""]].assert_eq(&drawn(&content, &screen, 80, 12));
+        expect_test::expect![[r#"
+            jaco · answered by n2 · leader n1                                      12:00:01Z
+            ! n3: not ready: it sends no heartbeat
+            ! shop/db: 1 replica cannot be placed: no node is eligible
+            ! n2: draining: its replicas move away
+
+             1 services (3)   2 replicas (4)   3 nodes (3)
+              SERVICE   RUNNING  IMAGE  NOTES
+              shop/web  2/2      web:1
+            ~ shop/api  1/2      api:1  rolling to r2 step 1/2
+            ! shop/db   0/1      db:1   1 replica cannot be placed: no node is eligible
+
+            ↑↓ select  Enter why  / filter  Tab next list  ? keys  q quit
+        "#]]
+        .assert_eq(&drawn(&content, &screen, 80, 12));
         screen.press(Key::Char('3'), &content);
         screen.press(Key::End, &content);
         screen.press(Key::Enter, &content);
-        expect_test::expect![[r""]].assert_eq(&drawn(&content, &screen, 60, 14));
+        expect_test::expect![[r#"
+            jaco · answered by n2 · leader n1                  12:00:01Z
+             n3
+            NODE          n3
+            STATUS        down
+            AVAILABILITY  active
+            REPLICAS      2 replicas
+            ADDRESS       10.0.0.3:7000
+            NOTES         not ready: it sends no heartbeat
+
+
+
+
+
+            ↑↓ scroll  Esc back
+        "#]]
+        .assert_eq(&drawn(&content, &screen, 60, 14));
     }
 
     /// The selected row is on the screen, wherever it is in a long list.

@@ -67,7 +67,7 @@ const HELP: &[&str] = &[
     "/              show only rows with a text; Esc shows all",
     "q, Ctrl-C      quit",
     "",
-    "A row with ! needs somebody, one with ~ is changing.",
+    "A row with ! needs an operator, one with ~ is changing.",
 ];
 
 impl Screen {

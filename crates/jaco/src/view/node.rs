@@ -47,8 +47,7 @@ pub(crate) fn table_of(mut nodes: Vec<(&NodeInfo, String)>, frame: &Frame) -> St
     table.render()
 }
 
-/// What there is to say of a node beside its state.
-pub(crate) fn notes(node: &NodeInfo) -> String {
+fn notes(node: &NodeInfo) -> String {
     let of = |what: &str, reason: &String| match reason.is_empty() {
         true => String::new(),
         false => format!("{what}: {reason}"),

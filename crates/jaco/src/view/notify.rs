@@ -47,7 +47,7 @@ pub(crate) fn filter_text(filter: &NotifyFilter) -> String {
     if words.is_empty() {
         words.push("all".to_owned());
     }
-    if severity != "info" {
+    if !matches!(severity.as_str(), "" | "info") {
         words.push(format!("severity {severity}"));
     }
     words.extend(deployments.iter().map(|name| format!("deployment {name}")));

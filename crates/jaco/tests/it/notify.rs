@@ -118,7 +118,7 @@ fn cluster() -> (Session, Cluster) {
     (Session::with(cluster.clone()), cluster)
 }
 
-/// R-OPS-1: without a word about events a target gets those that wake somebody; a secret is made, sent, and shown once.
+/// R-OPS-1: without a word about events a target gets those that wake an operator; a secret is made, sent, and shown once.
 #[test]
 fn a_target_is_added() {
     let (session, cluster) = cluster();

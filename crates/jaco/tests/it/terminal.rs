@@ -131,9 +131,9 @@ fn the_cluster_is_shown_and_the_terminal_given_back() {
         terminal.press("1");
         terminal.shows("shop/web");
         terminal.press("\r");
-        terminal.shows("scroll");
+        terminal.shows("eligible");
         terminal.press("\x1b");
-        terminal.shows("filter");
+        terminal.shows("web:1");
         terminal.press(end);
         // Leaves the alternate screen.
         terminal.shows("\x1b[?1049l");

@@ -22,7 +22,7 @@ const COLLECTED_FOR: Duration = Duration::from_secs(2);
 #[derive(Default)]
 pub(super) struct Reports {
     waiting: Mutex<BTreeMap<NotifyTargetName, TargetProgress>>,
-    noted: Notify,
+    added: Notify,
 }
 
 /// What there is to report of a target.
@@ -60,13 +60,13 @@ impl Reports {
             News::Retried(retried) => of.retried.push(retried),
         }
         drop(waiting);
-        self.noted.notify_one();
+        self.added.notify_one();
     }
 
-    /// Writes what was noted, as long as it is polled.
+    /// Writes what was added, as long as it is polled.
     pub(super) async fn write(&self, store: &dyn Store) {
         loop {
-            self.noted.notified().await;
+            self.added.notified().await;
             sleep(COLLECTED_FOR).await;
             let collected = std::mem::take(&mut *self.locked());
             if collected.is_empty() {
@@ -90,7 +90,7 @@ impl Reports {
         }
     }
 
-    /// Once more in front of what was noted meanwhile. Whether it was written is not known: twice is as good as once.
+    /// Once more in front of what was added meanwhile. Whether it was written is not known: twice is as good as once.
     fn put_back(&self, targets: Vec<TargetProgress>) {
         let mut waiting = self.locked();
         for older in targets {
@@ -102,7 +102,7 @@ impl Reports {
             waiting.insert(merged.name.clone(), merged);
         }
         drop(waiting);
-        self.noted.notify_one();
+        self.added.notify_one();
     }
 
     fn locked(&self) -> MutexGuard<'_, BTreeMap<NotifyTargetName, TargetProgress>> {

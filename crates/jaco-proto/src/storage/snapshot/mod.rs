@@ -6,7 +6,7 @@
 //! The stream carries no checksum: whoever stores it adds one over the whole file.
 
 mod read;
-pub(super) mod row;
+mod row;
 mod write;
 
 pub use read::read_snapshot;

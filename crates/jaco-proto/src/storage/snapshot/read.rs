@@ -14,6 +14,7 @@ use crate::storage::convert::{Wire, whole};
 use crate::storage::disabled;
 use crate::storage::edge;
 use crate::storage::envelope::known_format;
+use crate::storage::event::to_event;
 use crate::storage::images;
 use crate::storage::job;
 use crate::storage::network;
@@ -99,7 +100,7 @@ fn add(state: &mut ClusterState, kind: Kind) -> Result<(), Problem> {
             append_row(&mut state.join_tokens, "join tokens", |token| token.id.clone(), token)
         }
         Kind::Request(request) => add_request(state, request),
-        Kind::Audit(event) => append_pair(&mut state.audit.events, "events", row::to_event(event)?),
+        Kind::Audit(event) => append_pair(&mut state.audit.events, "events", to_event(event)?),
         Kind::AuditChain(chain) => {
             set_once(&mut state.audit.head, "chains of events", row::to_head(chain)?)
         }

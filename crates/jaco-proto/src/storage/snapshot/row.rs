@@ -3,19 +3,19 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use jaco_state::Outcome;
 use jaco_state::audit::Digest;
 use jaco_state::audit::RefusalCount;
 use jaco_state::audit::{AuditClock, AuditEvent, AuditKey, Retention};
 use jaco_state::deployment::{Deployment, RevisionRecord};
 use jaco_types::{
-    Author, DeploymentName, Identity, Millis, RequestId, Revision, Scheduling, ServiceKey,
-    StateIndex, Timestamp,
+    DeploymentName, Identity, Millis, RequestId, Revision, Scheduling, ServiceKey, StateIndex,
+    Timestamp,
 };
 
 use crate::storage::Problem;
-use crate::storage::convert::{Wire, optional, required};
+use crate::storage::convert::{Wire, required};
+use crate::storage::event::{event_message, to_digest};
 use crate::storage::wire::{self, snapshot_row::Kind};
 
 pub(super) fn from_deployment(deployment: &Deployment) -> Kind {
@@ -104,36 +104,6 @@ pub(super) fn from_event(key: AuditKey, event: &AuditEvent) -> Kind {
     Kind::Audit(event_message(key, event))
 }
 
-pub(in crate::storage) fn event_message(key: AuditKey, event: &AuditEvent) -> wire::AuditEvent {
-    wire::AuditEvent {
-        index: key.index.0,
-        number: key.number,
-        kind: event.kind.to_wire(),
-        at_ms: event.at.0,
-        by: Some(Author { by: event.by.clone(), origin: event.origin }.to_wire()),
-        request_id: event.request.as_ref().map(Wire::to_wire),
-        payload: event.payload.to_wire(),
-        previous: event.previous.map(|previous| previous.0.to_wire()),
-    }
-}
-
-pub(in crate::storage) fn to_event(
-    message: wire::AuditEvent,
-) -> Result<(AuditKey, AuditEvent), Problem> {
-    let key = AuditKey { index: StateIndex(message.index), number: message.number };
-    let Author { by, origin } = required("author", message.by)?;
-    let event = AuditEvent {
-        kind: Wire::from_wire(message.kind)?,
-        at: Timestamp(message.at_ms),
-        by,
-        origin,
-        request: optional(message.request_id)?,
-        payload: Wire::from_wire(message.payload)?,
-        previous: message.previous.map(to_digest).transpose()?,
-    };
-    Ok((key, event))
-}
-
 pub(super) fn from_head(head: Digest) -> Kind {
     Kind::AuditChain(wire::AuditChain { head: head.0.to_wire() })
 }
@@ -180,8 +150,4 @@ pub(super) fn to_refusals(
         unreported: message.unreported,
     };
     Ok((required("identity", message.by)?, count))
-}
-
-fn to_digest(bytes: Bytes) -> Result<Digest, Problem> {
-    Wire::from_wire(bytes).map(Digest)
 }

@@ -19,7 +19,7 @@ use crate::view::{List, Summary, notify};
 /// The most bytes that are read of a file with an address or a secret.
 const FILE_BYTES_MAX: u64 = 8 << 10;
 
-/// Notify others of events, by webhooks and chats
+/// Manage who is notified of events, by webhooks and chats
 ///
 /// The leader sends the events of the audit log that a target is for, in their order, and again until the target has
 /// accepted them: a receiver may get one twice, under the same id. Addresses and secrets are encrypted before they are
@@ -74,7 +74,7 @@ and all. docs/notifications.md says which types of events are in which, and how 
   jaco notify ls -o json"
     )]
     Ls,
-    /// Send a notification to a target now, and say what it answers
+    /// Verify a target: send it a notification now, and show what it answers
     ///
     /// The leader sends it, and waits 3 s for an answer; a delivery has 10 s.
     #[command(after_long_help = "Examples:
@@ -96,7 +96,7 @@ and all. docs/notifications.md says which types of events are in which, and how 
         #[arg(value_name = "TARGET")]
         target: Option<String>,
     },
-    /// Send notifications that were given up once more
+    /// Push notifications that were given up once more
     ///
     /// Those that fail again stay in the list.
     #[command(after_long_help = "Examples:
@@ -222,7 +222,7 @@ async fn add(session: &mut Session, args: AddArgs) -> CommandResult {
     session.done(&Summary { json, text })
 }
 
-/// The events that were asked for; without a word about them those that wake somebody.
+/// The events that were asked for; without a word about them those that wake an operator.
 fn filter(args: &AddArgs) -> NotifyFilter {
     let AddArgs { groups, types, deployments, severity, .. } = args;
     let is_default =
