@@ -87,7 +87,7 @@ async fn the_page_tells_the_truth_through_failures() {
     assert!(!overview.body.contains("Nothing, as far as"), "{}", overview.body);
     assert!(overview.head.contains("jaco-stale-ms: "), "{}", overview.head);
     let lonely = see(&cluster, node, &format!("/ui/nodes/{other_name}"), &cookie).await;
-    assert!(lonely.body.contains("Not known: how much of it is used"), "{}", lonely.body);
+    assert!(lonely.body.contains("Not known: </b>how much of it is used"), "{}", lonely.body);
 
     cluster.nodes[other].start();
     eventually("the page is current again", || async {

@@ -103,7 +103,7 @@ and all. docs/notifications.md says which types of events are in which, and how 
   jaco notify retry ops           all of the target
   jaco notify retry ops 120/0     one event, as `jaco notify failed` lists it")]
     Retry(SettleArgs),
-    /// Forget notifications that were given up
+    /// Remove notifications that were given up
     #[command(after_long_help = "Examples:
   jaco notify clear ops
   jaco notify clear ops 120/0 121/3")]
