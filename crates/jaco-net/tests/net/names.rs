@@ -189,7 +189,7 @@ fn other_names_are_asked_outside() {
     assert!(asked.recv_timeout(Duration::from_millis(300)).is_err());
 }
 
-/// `dns:` of a service: its own resolvers are asked in place of the node's, the next one where one gives no answer, and
+/// R-IN-2: `dns:` of a service: its own resolvers are asked in place of the node's, the next one where one gives no answer, and
 /// never about names of the cluster.
 fn a_service_asks_its_own_resolvers() {
     let lab = served(true);

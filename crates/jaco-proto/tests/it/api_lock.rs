@@ -15,7 +15,7 @@ fn the_public_api_keeps_what_it_had() {
     assert_kept("jaco.v1", "jaco/v1");
 }
 
-/// R-FAULT-2: what is on disks keeps its numbers, also where no frozen instance has them.
+/// R-OPS-1: what is on disks, also after an upgrade, keeps its numbers, also where no frozen instance has them.
 #[test]
 fn stored_messages_keep_what_they_had() {
     assert_kept("jaco.storage.v1", "jaco/storage/v1");

@@ -331,6 +331,7 @@ pub(super) mod tests {
         );
     }
 
+    /// R-OPS-1: rows say how they are by a sign, and why.
     #[test]
     fn each_list_has_its_rows() {
         let content = Content::of(&status(), 61_000);

@@ -238,6 +238,7 @@ mod tests {
         screen.rows(content).iter().map(|row| row.name().to_owned()).collect()
     }
 
+    /// R-OPS-1: each list is a key away, and shows only what the filter has.
     #[test]
     fn lists_are_chosen_and_filtered() {
         let (mut screen, content) = (Screen::new(), content());
@@ -256,7 +257,7 @@ mod tests {
         assert_eq!(screen.list, List::Nodes);
     }
 
-    /// What is selected stays selected where rows come and go.
+    /// R-OPS-1: what is selected stays selected where rows come and go.
     #[test]
     fn the_selected_row_is_followed() {
         let (mut screen, before) = (Screen::new(), content());
@@ -273,6 +274,7 @@ mod tests {
         assert_eq!(rows[screen.selected(&rows)].name(), "shop-web-10", "the one in its place");
     }
 
+    /// R-OPS-1: a key explains a row, and an answer to another row is not shown for it.
     #[test]
     fn a_row_is_explained() {
         let (mut screen, content) = (Screen::new(), content());
