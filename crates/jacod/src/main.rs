@@ -23,6 +23,7 @@ mod heartbeat;
 mod images;
 mod kek_rotation;
 mod key_check;
+mod leading;
 mod limits;
 mod man_pages;
 mod member;

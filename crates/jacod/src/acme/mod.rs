@@ -12,22 +12,19 @@ mod edges;
 mod records;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use jaco_acme::{Authority, CertificateController, Records};
 use jaco_server::Member;
-use jaco_store::{Leadership, RaftRole, Store};
+use jaco_store::Store;
 use jaco_types::ClusterId;
 use tokio::sync::watch;
-use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, error};
+use tracing::error;
+
+use crate::leading::while_leading;
 
 use board::StateBoard;
 use records::RecordBook;
-
-/// How long after a quorum could not be asked it is asked again.
-const RETRY: Duration = Duration::from_millis(200);
 
 /// The loop around the leaderships of this node.
 pub(crate) struct OrderLoop {
@@ -44,25 +41,11 @@ impl OrderLoop {
 
     /// Runs until it is dropped. Orders of a leadership end with it: whoever leads next begins them again.
     pub(crate) async fn run(self) {
-        let mut leadership = self.member.store.watch_leadership();
-        loop {
-            let leads = |now: &Leadership| now.role == RaftRole::Leader;
-            let Ok(begun) = leadership.wait_for(leads).await.map(|now| *now) else { return };
-            let has_ended = |now: &Leadership| *now != begun;
-            tokio::select! {
-                () = self.lead() => {}
-                ended = leadership.wait_for(has_ended) => if ended.is_err() { return },
-            }
-        }
+        while_leading(&self.member, || self.lead()).await;
     }
 
     /// Orders until it is dropped.
     async fn lead(&self) {
-        // What earlier leaders have written may not be applied here yet.
-        while let Err(error) = self.member.store.catch_up().await {
-            debug!(%error, "no certificate is ordered before this leader knows all entries");
-            sleep(RETRY).await;
-        }
         if let Err(refusal) = self.member.key() {
             error!(code = %refusal.code, reason = %refusal.message, "no certificate is ordered");
             // This leadership is handed on.

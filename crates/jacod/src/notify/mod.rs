@@ -12,22 +12,19 @@ mod target;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use jaco_server::Member;
 use jaco_state::Table;
 use jaco_state::notify::NotifyTarget;
-use jaco_store::{Leadership, RaftRole, Store};
+use jaco_store::Store;
 use jaco_types::{ClusterId, NotifyTargetName, StateIndex};
 use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::sleep;
-use tracing::{debug, error};
+use tracing::error;
+
+use crate::leading::while_leading;
 
 use reports::Reports;
 use target::TargetLoop;
-
-/// How long after a quorum could not be asked it is asked again.
-const RETRY: Duration = Duration::from_millis(200);
 
 /// The loop around the leaderships of this node.
 pub(crate) struct NotifyLoop {
@@ -43,25 +40,11 @@ impl NotifyLoop {
     /// Runs until it is dropped. Deliveries end with the leadership: whoever leads next begins behind the last one that
     /// was reported, under the same ids.
     pub(crate) async fn run(self) {
-        let mut leadership = self.member.store.watch_leadership();
-        loop {
-            let leads = |now: &Leadership| now.role == RaftRole::Leader;
-            let Ok(begun) = leadership.wait_for(leads).await.map(|now| *now) else { return };
-            let has_ended = |now: &Leadership| *now != begun;
-            tokio::select! {
-                () = self.lead() => {}
-                ended = leadership.wait_for(has_ended) => if ended.is_err() { return },
-            }
-        }
+        while_leading(&self.member, || self.lead()).await;
     }
 
     /// Delivers until it is dropped.
     async fn lead(&self) {
-        // What earlier leaders have reported may not be applied here yet.
-        while let Err(error) = self.member.store.catch_up().await {
-            debug!(%error, "nothing is delivered before this leader knows all entries");
-            sleep(RETRY).await;
-        }
         if let Err(refusal) = self.member.key() {
             error!(code = %refusal.code, reason = %refusal.message, "no notification is delivered");
             // This leadership is handed on.
