@@ -60,4 +60,5 @@ pub use router::RouterProbe;
 pub use sealer::Sealer;
 pub use service::cluster::networks::{asked_pool, pool_info};
 pub use service::query::backup::parts as backup_parts;
+pub use ui::SignInLinks;
 pub use unread::UnreadLimits;

@@ -29,6 +29,7 @@ use crate::raft::RaftStore;
 use crate::recovery::Recovery;
 use crate::router::RouterProbe;
 use crate::status::{from_propose_error, invalid};
+use crate::ui::SignInLinks;
 
 /// A member of a cluster.
 pub struct Member {
@@ -70,6 +71,8 @@ pub struct Member {
     pub gate: Gate,
     /// What is rendered for watchers.
     pub feeds: Feeds,
+    /// Links that sign browsers in at this node's page.
+    pub sign_in_links: SignInLinks,
     /// What the metrics are made of.
     pub metrics: Metrics,
     /// The end of the daemon's log.

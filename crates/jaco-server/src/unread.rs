@@ -210,11 +210,11 @@ where
         let is_of_members =
             rpc::ALL.iter().any(|rpc| rpc.method == method && rpc.access == Access::Member);
         let caller = request.extensions().get::<Caller>().filter(|_| !is_of_members);
-        let Some(Caller::Tls { source, standing, .. }) = caller else {
+        let Some((source, standing)) = caller.and_then(Caller::on_network) else {
             return Either::Left(self.services.call(request));
         };
         let method = method.to_owned();
-        let reader = Reader { source: *source, standing: standing.clone(), method };
+        let reader = Reader { source, standing: standing.clone(), method };
         let ledger = Arc::clone(&self.ledger);
         request.extensions_mut().insert(Arc::clone(&ledger));
         let answer = self.services.call(request).map_ok(|response| {

@@ -2,6 +2,7 @@
 //! for the expected state. Nothing here uses another network, but for namespaces that it makes.
 
 mod binary;
+pub mod browser;
 mod cluster;
 mod command;
 pub mod docker;

@@ -3,6 +3,8 @@
 (() => {
   const RETRY_MS = 10000;
   const AGE_MS = 30000;
+  // A frame has at most so much of an update, so that scrolling and typing stay smooth on a page of 1,000 replicas.
+  const SLICE_MS = 12;
   const state = document.getElementById("live");
   const main = document.getElementById("main");
   if (!state || !main || !main.dataset.live) return;
@@ -22,24 +24,62 @@
     return at && at.tagName === "INPUT" && main.contains(at);
   };
 
-  // Puts the content of a newer page in the place of this one's.
-  const show = (text) => {
+  // Changes what is different and leaves the rest, so that focus, selection and what was opened or scrolled stay.
+  // Yields after each part, so that the caller can pause.
+  function* patch(old, newer) {
+    if (old.isEqualNode(newer)) return;
+    if (old.nodeName !== newer.nodeName || old.id !== newer.id) {
+      old.replaceWith(newer);
+      yield;
+      return;
+    }
+    if (old.nodeType !== Node.ELEMENT_NODE) {
+      old.data = newer.data;
+      yield;
+      return;
+    }
+    // What a user has opened stays open.
+    const kept = (name) => newer.hasAttribute(name) || name === "open";
+    for (const { name } of [...old.attributes]) if (!kept(name)) old.removeAttribute(name);
+    for (const { name, value } of newer.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+    const parts = [...old.childNodes];
+    const places = new Map(parts.map((part, place) => [keyOf(part), place]));
+    let at = 0;
+    for (const wanted of [...newer.childNodes]) {
+      const key = keyOf(wanted);
+      const place = key ? places.get(key) : undefined;
+      if (place !== undefined && place >= at) {
+        for (; at < place; at++) parts[at].remove();
+      } else if (key || at === parts.length) {
+        old.insertBefore(wanted, parts[at] || null);
+        yield;
+        continue;
+      }
+      yield* patch(parts[at++], wanted);
+    }
+    for (; at < parts.length; at++) parts[at].remove();
+  }
+
+  // What a part is known by among those beside it: its name, or the header of the row. Others are known by their order.
+  const keyOf = (node) => {
+    if (node.nodeType !== Node.ELEMENT_NODE) return "";
+    return node.id || (node.nodeName === "TR" && node.cells[0] ? node.cells[0].textContent : "");
+  };
+  const nextFrame = () => new Promise((resume) => setTimeout(resume, 0));
+
+  // Makes this page as a newer one is.
+  const show = async (text) => {
     const page = new DOMParser().parseFromString(text, "text/html");
     const newer = page.getElementById("main");
     if (!newer) return false;
-    const focused = document.activeElement;
-    const link = focused && main.contains(focused) ? focused.getAttribute("href") : null;
-    const boxes = [...main.querySelectorAll(".scroll")].map((box) => box.scrollLeft);
-    main.replaceChildren(...newer.childNodes);
-    main.dataset.live = newer.dataset.live || main.dataset.live;
-    document.title = page.title;
-    [...main.querySelectorAll(".scroll")].forEach((box, at) => {
-      box.scrollLeft = boxes[at] || 0;
-    });
-    if (link) {
-      const same = [...main.querySelectorAll("a")].find((one) => one.getAttribute("href") === link);
-      if (same) same.focus({ preventScroll: true });
+    await nextFrame();
+    let began = performance.now();
+    for (const _ of patch(main, document.adoptNode(newer))) {
+      if (performance.now() - began < SLICE_MS) continue;
+      await nextFrame();
+      began = performance.now();
     }
+    document.title = page.title;
     return true;
   };
 
@@ -50,6 +90,7 @@
     }
     fetching = true;
     again = false;
+    const began = performance.now();
     try {
       const answer = await fetch(location.href, { cache: "no-store", credentials: "same-origin" });
       const isLogin = new URL(answer.url).pathname === "/ui/login";
@@ -57,7 +98,7 @@
         location.reload();
         return;
       }
-      if (!show(await answer.text())) {
+      if (!(await show(await answer.text()))) {
         say("▲ This node gave no page (" + answer.status + "). What is shown is of " + clock(shownAt) + ".");
         return;
       }
@@ -66,8 +107,11 @@
     } catch {
       say("✕ No connection to this node. What is shown is of " + clock(shownAt) + ".");
     } finally {
-      fetching = false;
-      if (again && !isTyping()) refresh();
+      // A page that takes long is not fetched all the time, however much changes.
+      setTimeout(() => {
+        fetching = false;
+        if (again && !isTyping()) refresh();
+      }, performance.now() - began);
     }
   };
 

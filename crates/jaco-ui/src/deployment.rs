@@ -76,7 +76,7 @@ impl DeploymentPage<'_> {
 
     fn services(&self, frame: &Frame) -> Element {
         let mut table = Table::new(
-            "Services",
+            "Services with their replicas",
             &["Service", "Status", "Running", "Updated", "Image", "Placement", "Ports", "Notes"],
         );
         for one in &self.deployment.services {

@@ -22,7 +22,7 @@ mod why;
 pub use audit::AuditPage;
 pub use deployment::DeploymentPage;
 pub use html::escape;
-pub use login::{Login, SignedOut};
+pub use login::{Login, Offer, SignedOut};
 pub use node::NodePage;
 pub use overview::OverviewPage;
 pub use problem::{Part, ProblemPage, Refused};

@@ -27,6 +27,15 @@ pub(crate) enum Caller {
         /// To say that a request on it had a valid credential.
         standing: Standing,
     },
+    /// A browser on the network that signed in by a link, which a process on this machine has asked for.
+    Browser {
+        /// The user id of that process.
+        uid: u32,
+        /// The browser's address.
+        source: SocketAddr,
+        /// As for clients.
+        standing: Standing,
+    },
 }
 
 impl Caller {
@@ -34,6 +43,16 @@ impl Caller {
     pub(crate) fn on(connection: &TlsConnection) -> Self {
         let (peer, source) = (connection.peer().clone(), connection.source());
         Self::Tls { peer, source, standing: connection.standing() }
+    }
+
+    /// The address and the standing of its connection; none over the socket.
+    pub(crate) fn on_network(&self) -> Option<(SocketAddr, &Standing)> {
+        match self {
+            Self::Unix { .. } => None,
+            Self::Tls { source, standing, .. } | Self::Browser { source, standing, .. } => {
+                Some((*source, standing))
+            }
+        }
     }
 }
 

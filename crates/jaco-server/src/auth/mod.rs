@@ -34,7 +34,7 @@ pub(crate) fn identify(
     now: Timestamp,
 ) -> Result<Identity, Rejection> {
     match caller {
-        Caller::Unix { uid } => Ok(Identity::Local { uid: *uid }),
+        Caller::Unix { uid } | Caller::Browser { uid, .. } => Ok(Identity::Local { uid: *uid }),
         Caller::Tls { peer, .. } => match bearer(headers)? {
             Some(token) => operator(state, &token, now),
             None => certified(state, peer, now),
@@ -201,7 +201,7 @@ pub(crate) fn asked_from(caller: &Caller, node: NodeId) -> Origin {
     match caller {
         Caller::Unix { uid } => Origin::Socket { uid: *uid, node },
         // Without the scope id, which has a meaning on this machine only.
-        Caller::Tls { source, .. } => {
+        Caller::Tls { source, .. } | Caller::Browser { source, .. } => {
             Origin::Address { address: SocketAddr::new(source.ip(), source.port()), node }
         }
     }
@@ -212,6 +212,6 @@ pub(crate) fn asked_from(caller: &Caller, node: NodeId) -> Origin {
 pub(crate) fn address(caller: &Caller) -> String {
     match caller {
         Caller::Unix { uid } => format!("unix socket, uid {uid}"),
-        Caller::Tls { source, .. } => source.ip().to_string(),
+        Caller::Tls { source, .. } | Caller::Browser { source, .. } => source.ip().to_string(),
     }
 }

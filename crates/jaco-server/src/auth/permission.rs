@@ -97,6 +97,8 @@ pub const ROWS: &[(&str, Needs)] = &[
     ("/jaco.v1.Cluster/StoreCertificate", ADMIN),
     ("/jaco.v1.Cluster/RemoveCertificate", ADMIN),
     ("/jaco.v1.Cluster/ListCertificates", VIEWER),
+    // Its session may do what its sender may, and is judged with each request.
+    ("/jaco.v1.Cluster/IssueSignInLink", VIEWER),
     // The name may be in the compose file, in jaco.yaml or in the request: what counts is the one that is applied.
     ("/jaco.v1.Deploy/Apply", Deployment { field: "deployment" }),
     ("/jaco.v1.Deploy/Delete", Deployment { field: "deployment" }),

@@ -180,7 +180,7 @@ impl IdentifyLayer {
             (Some(caller), _) => {
                 let headers = MetadataMap::from_headers(request.headers().clone());
                 let (member, author) = self.context.identify_sender(caller, &headers)?;
-                if let Caller::Tls { standing, .. } = caller {
+                if let Some((_, standing)) = caller.on_network() {
                     standing.prove();
                 }
                 let page = Page::at(path);

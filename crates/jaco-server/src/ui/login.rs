@@ -1,18 +1,19 @@
-//! Signing in and out.
+//! Signing in, by a token or by a link, and out.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
 use http_body_util::{BodyExt as _, Limited};
-use jaco_types::{ErrorCode, Identity, Rejection, TokenId};
+use jaco_types::{ErrorCode, Rejection};
 use jaco_ui::link::Link;
-use jaco_ui::{Login, SignedOut};
+use jaco_ui::{Login, Offer, SignedOut};
 use tonic::body::Body;
-use tonic::codegen::http::header::{AUTHORIZATION, HeaderValue};
+use tonic::codegen::http::header::HeaderValue;
 use tonic::codegen::http::request::Parts;
 use tonic::codegen::http::{HeaderMap, Response, StatusCode};
 use tonic::metadata::MetadataMap;
 
+use super::credential::Credential;
+use super::links::LINK_LIFE;
 use super::sessions::Sessions;
 use super::{answer, cookie, origin};
 use crate::auth::connection::Caller;
@@ -31,14 +32,38 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const LEAST: &str = "/jaco.v1.Query/Overview";
 
 /// What was filled in.
-#[derive(Debug, Default)]
+#[derive(Debug)]
+enum Shown {
+    Token(String),
+    /// What is secret of a link.
+    Link(String),
+}
+
+/// A form of the login page.
+#[derive(Debug)]
 struct Form {
-    token: String,
+    shown: Shown,
     next: Option<Link>,
 }
 
-/// Begins a session for who shows a token that counts. One that does not is refused, audited and answered as with every
-/// other request.
+/// The page to sign in on; with a link that is good, it asks for nothing but to confirm.
+pub(super) fn document(context: &Context, next: Option<Link>, once: Option<String>) -> Login {
+    let Some(once) = once else { return Login { next, ..Login::default() } };
+    let member = context.member().ok();
+    let offered = member.as_ref().and_then(|member| {
+        let by = member.sign_in_links.look(&once)?;
+        Some((by.to_string(), member.hostname.to_string()))
+    });
+    match offered {
+        Some((by, node)) => {
+            Login { problem: None, next, offer: Some(Offer { by, node, secret: once }) }
+        }
+        None => Login { problem: Some(link_is_over().message), next, offer: None },
+    }
+}
+
+/// Begins a session for who shows a token or a link that counts. What does not is refused, audited and answered as with
+/// every other request.
 pub(super) async fn sign_in(
     context: &Context,
     sessions: &Sessions,
@@ -49,25 +74,25 @@ pub(super) async fn sign_in(
         unwanted::discard(body).await;
         return answer::of_another_site();
     }
-    let form = match form(body).await {
+    let Form { shown, next } = match form(body).await {
         Ok(form) => form,
         Err(rejection) => return answer::plain(&rejection),
     };
-    let signed_in = accepted(context, &head, &form.token)
-        .and_then(|(bearer, token, from)| sessions.begin(bearer, token, from));
+    let signed_in = credential(context, shown)
+        .and_then(|credential| begin(context, sessions, &head, credential));
     match signed_in {
         Ok(secret) => {
             if let Some(former) = cookie::named(&head.headers) {
                 sessions.end_named(former);
             }
-            let next = form.next.unwrap_or_else(Link::overview);
+            let next = next.unwrap_or_else(Link::overview);
             let mut response = answer::lead_to(&next);
             cookie::remember(&secret, response.headers_mut());
             response
         }
         Err(rejection) => {
             let status = gateway::status(&rejection);
-            let login = Login { problem: Some(rejection.message), next: form.next };
+            let login = Login { problem: Some(rejection.message), next, offer: None };
             answer::page(status, login.html())
         }
     }
@@ -94,10 +119,11 @@ async fn form(body: Body) -> Result<Form, Rejection> {
         .map_err(|_| late())?
         .map_err(|_| invalid(format!("the form has at most {FORM_BYTES_MAX} bytes")))?
         .to_bytes();
-    let mut form = Form::default();
+    let mut form = Form { shown: Shown::Token(String::new()), next: None };
     for (name, value) in form_urlencoded::parse(&bytes) {
         match name.as_ref() {
-            "token" => value.trim().clone_into(&mut form.token),
+            "token" => form.shown = Shown::Token(value.trim().to_owned()),
+            "once" => form.shown = Shown::Link(value.into_owned()),
             "next" => form.next = Link::wanted(&value),
             _ => {}
         }
@@ -105,29 +131,49 @@ async fn form(body: Body) -> Result<Form, Rejection> {
     Ok(form)
 }
 
-/// The token as clients show it, its name, and where it came from.
-fn accepted(
+/// The credential that was filled in, or that a link stands for, which is used up by this.
+fn credential(context: &Context, shown: Shown) -> Result<Credential, Rejection> {
+    match shown {
+        Shown::Link(secret) => {
+            let offer = context.member()?.sign_in_links.take(&secret).ok_or_else(link_is_over)?;
+            Ok(offer.credential)
+        }
+        Shown::Token(token) => {
+            let bearer = HeaderValue::try_from(format!("Bearer {token}")).map_err(|_| {
+                let message = "what was filled in is no operator token: it begins with jo1.";
+                Rejection::new(ErrorCode::TokenInvalid, message)
+            })?;
+            Ok(Credential::Token(bearer))
+        }
+    }
+}
+
+/// Begins a session if a credential counts for every page, and returns its name.
+fn begin(
     context: &Context,
+    sessions: &Sessions,
     head: &Parts,
-    token: &str,
-) -> Result<(HeaderValue, TokenId, IpAddr), Rejection> {
-    let Some(caller @ Caller::Tls { source, standing, .. }) = head.extensions.get::<Caller>()
-    else {
-        return Err(invalid(
-            "over the socket there is nothing to sign in for: open /ui".to_owned(),
-        ));
-    };
-    let malformed = || {
-        let message = "what was filled in is no operator token: it begins with jo1.";
-        Rejection::new(ErrorCode::TokenInvalid, message)
-    };
-    let mut bearer = HeaderValue::try_from(format!("Bearer {token}")).map_err(|_| malformed())?;
-    bearer.set_sensitive(true);
-    let mut headers = HeaderMap::new();
-    headers.insert(AUTHORIZATION, bearer.clone());
-    let (member, author) = context.identify_sender(caller, &MetadataMap::from_headers(headers))?;
+    mut credential: Credential,
+) -> Result<String, Rejection> {
+    let over_the_socket =
+        || invalid("over the socket there is nothing to sign in for: open /ui".to_owned());
+    let connection = head.extensions.get::<Caller>().ok_or_else(over_the_socket)?;
+    let (source, standing) = connection.on_network().ok_or_else(over_the_socket)?;
+    if let Credential::Token(token) = &mut credential {
+        token.set_sensitive(true);
+    }
+    let (mut caller, mut headers) = (connection.clone(), HeaderMap::new());
+    credential.show(&mut caller, &mut headers);
+    let (member, author) = context.identify_sender(&caller, &MetadataMap::from_headers(headers))?;
     member.admit_rpc(&author, LEAST)?;
-    let Identity::Operator { token } = author.by else { return Err(malformed()) };
     standing.prove();
-    Ok((bearer, token, source.ip()))
+    sessions.begin(credential, author.by, source.ip())
+}
+
+fn link_is_over() -> Rejection {
+    let message = format!(
+        "the link was used already, is older than {} minutes, or is of another node: `jaco ui` makes a new one",
+        LINK_LIFE.as_secs() / 60
+    );
+    Rejection::new(ErrorCode::Unauthenticated, message)
 }

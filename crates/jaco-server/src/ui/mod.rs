@@ -1,13 +1,16 @@
 //! The page of this node (ADR 0148): what a browser shows of the cluster, below `/ui`.
 //!
-//! A browser signs in with an operator token and gets the name of a session of this node. With it each request is authorized
-//! as one with the token itself would be, and every page is made of rpcs that are asked in the name of who asks. Must
+//! A browser signs in with an operator token, or by a link that a user asked for, and gets the name of a session of this
+//! node. With it each request is authorized as one with the user's own credential would be, and every page is made of rpcs that are asked in the name of who asks. Must
 //! never change anything of the cluster, and never show what its reader could not ask for over gRPC.
 
 mod answer;
 mod cookie;
+mod credential;
 mod events;
+mod links;
 mod login;
+mod name;
 mod origin;
 mod read;
 mod sessions;
@@ -32,6 +35,9 @@ use crate::member::Member;
 use crate::service::Context;
 use crate::view;
 
+pub(crate) use self::credential::Credential;
+pub(crate) use self::links::LINK_LIFE;
+pub use self::links::SignInLinks;
 pub(crate) use self::sessions::{Session, Sessions};
 
 /// Pages that are put together at a time. Each holds messages of up to 8 MiB.
@@ -115,7 +121,8 @@ impl Ui {
         match path {
             LOGIN => {
                 let next = origin::parameter(head, "next").and_then(|next| Link::wanted(&next));
-                answer::page(StatusCode::OK, Login { problem: None, next }.html())
+                let once = origin::parameter(head, "once");
+                answer::page(StatusCode::OK, login::document(&self.context, next, once).html())
             }
             // Where a browser is led that goes back to what it has sent.
             LOGOUT => answer::lead_to(&Link::login()),
@@ -205,7 +212,8 @@ pub(crate) fn refusal<B>(rejection: &Rejection, request: &Request<B>) -> Respons
         return answer::plain(rejection);
     }
     let wanted = request.uri().path_and_query().map_or("", |wanted| wanted.as_str());
-    let login = Login { problem: Some(rejection.message.clone()), next: Link::wanted(wanted) };
+    let login =
+        Login { problem: Some(rejection.message.clone()), next: Link::wanted(wanted), offer: None };
     let mut response = answer::page(status, login.html());
     if request.extensions().get::<Session>().is_some() {
         cookie::forget(response.headers_mut());
@@ -213,18 +221,17 @@ pub(crate) fn refusal<B>(rejection: &Rejection, request: &Request<B>) -> Respons
     response
 }
 
-/// Puts the token of the session that a browser names into the place where other clients put theirs. One that shows a token
-/// of its own is asked for nothing else.
+/// Puts the credential of the session that a browser names into the place where other clients put theirs. One that shows a
+/// token of its own is asked for nothing else.
 pub(crate) fn resume<B>(sessions: &Sessions, request: &mut Request<B>) -> Option<Session> {
     if Access::of(request) != Access::Identified || request.headers().contains_key(AUTHORIZATION) {
         return None;
     }
-    let Some(Caller::Tls { source, .. }) = request.extensions().get::<Caller>() else {
-        return None;
-    };
-    let from = source.ip();
-    let session = sessions.find(cookie::named(request.headers())?, from)?;
-    request.headers_mut().insert(AUTHORIZATION, session.authorization());
+    let mut caller = request.extensions().get::<Caller>()?.clone();
+    let (source, _) = caller.on_network()?;
+    let session = sessions.find(cookie::named(request.headers())?, source.ip())?;
+    session.credential().show(&mut caller, request.headers_mut());
+    request.extensions_mut().insert(caller);
     request.extensions_mut().insert(session.clone());
     Some(session)
 }

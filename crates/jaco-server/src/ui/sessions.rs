@@ -1,7 +1,7 @@
-//! Sessions of browsers on this node: which token each of them signed in with.
+//! Sessions of browsers on this node: which credential each of them signed in with.
 //!
 //! Held in memory only: they end with the daemon. What a browser keeps is a random name; what is kept here under its hash is
-//! the token, which is judged anew with each request. A session counts for the address that it began at: browsers show
+//! the credential, which is judged anew with each request. A session counts for the address that it began at: browsers show
 //! cookies of a host at all of its ports, and what listens there cannot use them.
 
 use std::collections::BTreeMap;
@@ -10,11 +10,11 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use jaco_types::{ErrorCode, Rejection, TokenId};
-use ring::digest::{SHA256, digest};
-use ring::rand::{SecureRandom, SystemRandom};
+use jaco_types::{Identity, Rejection};
 use tokio::time::Instant;
-use tonic::codegen::http::HeaderValue;
+
+use super::credential::Credential;
+use super::name::{self, NameHash};
 
 /// How long a session lasts at most.
 pub(super) const LIFE: Duration = Duration::from_secs(12 * 3600);
@@ -25,13 +25,8 @@ const IDLE: Duration = Duration::from_secs(3600);
 /// Sessions of a node. A further one ends the one that was used the longest time ago.
 const SESSIONS_MAX: usize = 256;
 
-/// Sessions of a token, likewise: one that signs in over and over does not end those of others.
-const PER_TOKEN_MAX: usize = 16;
-
-/// Bytes of a name, as many as nobody can guess.
-const NAME_BYTES: usize = 32;
-
-type NameHash = [u8; 32];
+/// Sessions of a user, likewise: one that signs in over and over does not end those of others.
+const PER_USER_MAX: usize = 16;
 
 /// The sessions. Cheap to clone.
 #[derive(Debug, Clone, Default)]
@@ -39,9 +34,10 @@ pub(crate) struct Sessions {
     held: Arc<Mutex<BTreeMap<NameHash, Held>>>,
 }
 
+#[derive(Debug)]
 struct Held {
-    authorization: HeaderValue,
-    token: TokenId,
+    credential: Credential,
+    by: Identity,
     from: IpAddr,
     began: Instant,
     used: Instant,
@@ -51,26 +47,19 @@ struct Held {
 #[derive(Clone)]
 pub(crate) struct Session {
     name: NameHash,
-    authorization: HeaderValue,
+    credential: Credential,
 }
 
 impl Session {
-    /// The token that it began with, as clients show one.
-    pub(super) fn authorization(&self) -> HeaderValue {
-        self.authorization.clone()
+    /// The credential that it began with.
+    pub(super) fn credential(&self) -> &Credential {
+        &self.credential
     }
 }
 
 impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Session").finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for Held {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { token, from, .. } = self;
-        f.debug_struct("Held").field("token", token).field("from", from).finish_non_exhaustive()
     }
 }
 
@@ -81,38 +70,33 @@ impl Held {
 }
 
 impl Sessions {
-    /// Begins a session with a token that was accepted, and returns its name.
+    /// Begins a session with a credential that was accepted, and returns its name.
     ///
     /// # Errors
     /// `internal` if this machine has no random numbers.
     pub(super) fn begin(
         &self,
-        authorization: HeaderValue,
-        token: TokenId,
+        credential: Credential,
+        by: Identity,
         from: IpAddr,
     ) -> Result<String, Rejection> {
-        let mut name = [0; NAME_BYTES];
-        SystemRandom::new().fill(&mut name).map_err(|_| {
-            Rejection::new(ErrorCode::Internal, "this machine gives no random numbers")
-        })?;
-        let name = hex::encode(name);
+        let name = name::fresh()?;
         let now = Instant::now();
         let mut held = self.lock();
         held.retain(|_, session| !session.is_over(now));
-        let of_token = held.values().filter(|session| session.token == token).count();
-        if of_token >= PER_TOKEN_MAX {
-            end_longest_unused(&mut held, |session| session.token == token);
+        if held.values().filter(|session| session.by == by).count() >= PER_USER_MAX {
+            end_longest_unused(&mut held, |session| session.by == by);
         }
         if held.len() >= SESSIONS_MAX {
             end_longest_unused(&mut held, |_| true);
         }
-        held.insert(hash(&name), Held { authorization, token, from, began: now, used: now });
+        held.insert(name::hash(&name), Held { credential, by, from, began: now, used: now });
         Ok(name)
     }
 
     /// The session of this name, if it is not over and began at this address. It is used by this.
     pub(super) fn find(&self, name: &str, from: IpAddr) -> Option<Session> {
-        let name = hash(name);
+        let name = name::hash(name);
         let now = Instant::now();
         let mut held = self.lock();
         let session = held.get_mut(&name)?;
@@ -124,15 +108,15 @@ impl Sessions {
             return None;
         }
         session.used = now;
-        Some(Session { name, authorization: session.authorization.clone() })
+        Some(Session { name, credential: session.credential.clone() })
     }
 
     /// Ends the session of this name, wherever that comes from: who knows it may end it.
     pub(super) fn end_named(&self, name: &str) {
-        self.lock().remove(&hash(name));
+        self.lock().remove(&name::hash(name));
     }
 
-    /// Ends a session whose token does not count any more.
+    /// Ends a session whose credential does not count any more.
     pub(crate) fn end(&self, session: &Session) {
         self.lock().remove(&session.name);
     }
@@ -150,21 +134,19 @@ fn end_longest_unused(held: &mut BTreeMap<NameHash, Held>, of: impl Fn(&Held) ->
     }
 }
 
-fn hash(name: &str) -> NameHash {
-    let hash = digest(&SHA256, name.as_bytes());
-    hash.as_ref().try_into().expect("SHA-256 has 32 bytes")
-}
-
 #[cfg(test)]
 mod tests {
+    use jaco_types::TokenId;
+
     use super::*;
 
     const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
     const THERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 2));
 
     fn begin(sessions: &Sessions, token: &str) -> String {
-        let bearer = HeaderValue::try_from(format!("Bearer {token}")).unwrap();
-        sessions.begin(bearer, TokenId::new(token).unwrap(), HERE).unwrap()
+        let bearer = Credential::Token(format!("Bearer {token}").parse().unwrap());
+        let by = Identity::Operator { token: TokenId::new(token).unwrap() };
+        sessions.begin(bearer, by, HERE).unwrap()
     }
 
     /// R-OPS-1: a session is found by its name, from where it began, until it is ended.
@@ -172,7 +154,8 @@ mod tests {
     async fn sessions_are_found_where_they_began() {
         let sessions = Sessions::default();
         let name = begin(&sessions, "ann");
-        assert_eq!(sessions.find(&name, HERE).unwrap().authorization(), "Bearer ann");
+        let found = sessions.find(&name, HERE).unwrap();
+        assert!(matches!(found.credential(), Credential::Token(token) if token == "Bearer ann"));
         assert!(sessions.find(&name, THERE).is_none());
         assert!(sessions.find("", HERE).is_none() && sessions.find(&name[1..], HERE).is_none());
         assert_ne!(name, begin(&sessions, "ann"));
@@ -202,13 +185,13 @@ mod tests {
         assert!(sessions.find(&idle, HERE).is_none());
     }
 
-    /// R-OPS-1, R-IN-3: sessions are bounded, for the node and for each token, and the ones that are used stay.
+    /// R-OPS-1, R-IN-3: sessions are bounded, for the node and for each user, and the ones that are used stay.
     #[tokio::test(start_paused = true)]
     async fn sessions_are_bounded() {
         let sessions = Sessions::default();
         let other = begin(&sessions, "bob");
         let mut names = Vec::new();
-        for _ in 0..PER_TOKEN_MAX {
+        for _ in 0..PER_USER_MAX {
             tokio::time::advance(Duration::from_millis(1)).await;
             names.push(begin(&sessions, "ann"));
         }
@@ -218,7 +201,7 @@ mod tests {
         begin(&sessions, "ann");
         assert!(sessions.find(&names[0], HERE).is_some(), "it was used last");
         assert!(sessions.find(&names[1], HERE).is_none(), "it was used the longest time ago");
-        assert!(sessions.find(&other, HERE).is_some(), "it is of another token");
+        assert!(sessions.find(&other, HERE).is_some(), "it is of another user");
         for number in 0..2 * SESSIONS_MAX {
             begin(&sessions, &format!("t{number}"));
         }
@@ -229,9 +212,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn nothing_secret_is_printed() {
         let sessions = Sessions::default();
-        let mut bearer = HeaderValue::from_static("Bearer jo1.secret");
-        bearer.set_sensitive(true);
-        let name = sessions.begin(bearer, TokenId::new("ann").unwrap(), HERE).unwrap();
+        let bearer = Credential::Token("Bearer jo1.secret".parse().unwrap());
+        let name = sessions.begin(bearer, Identity::Anonymous, HERE).unwrap();
         let printed = format!("{sessions:?} {:?}", sessions.find(&name, HERE));
         assert!(!printed.contains("secret") && !printed.contains(&name), "{printed}");
     }

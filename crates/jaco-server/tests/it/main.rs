@@ -13,4 +13,5 @@ mod rpcs;
 mod served;
 mod torture;
 mod ui;
+mod ui_links;
 mod unread;

@@ -18,7 +18,7 @@ use jaco_server::metrics::{Metrics, ReadNode, Readings};
 use jaco_server::transport::PeerTransport;
 use jaco_server::{
     ClusterKey, ClusterMachine, Feeds, Gate, GateOptions, ImageStore, LogTail, Member, Peers,
-    RaftStore, Recovery, refusals, uses,
+    RaftStore, Recovery, SignInLinks, refusals, uses,
 };
 use jaco_state::registries::RegistryLogin;
 use jaco_store::{Clock, Store, SystemClock};
@@ -118,6 +118,7 @@ pub(crate) async fn open_with(folder: &Path, certificates: Arc<CertificateStore>
         recovery: Recovery::begin(),
         gate: Gate::new(GATE),
         feeds: Feeds::default(),
+        sign_in_links: SignInLinks::default(),
         metrics: Metrics::new(Arc::default(), Arc::new(NothingRead)),
         log: LogTail::default(),
         stopping,

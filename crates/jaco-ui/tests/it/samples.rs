@@ -341,8 +341,13 @@ pub(crate) fn all(text: &str) -> Vec<(String, String)> {
     let refused = Refused { code: text.to_owned(), message: text.to_owned() };
     let problem = ProblemPage { heading: text.to_owned(), refused, cluster: None };
     pages.push(("problem".to_owned(), problem.html(&frame(text))));
-    let login = Login { problem: Some(text.to_owned()), next: Link::wanted("/ui/why?replica=a") };
+    let next = || Link::wanted("/ui/why?replica=a");
+    let login = Login { problem: Some(text.to_owned()), next: next(), offer: None };
+    let (by, node, secret) = (text.to_owned(), text.to_owned(), text.to_owned());
+    let offer = Some(jaco_ui::Offer { by, node, secret });
+    let confirmation = Login { problem: None, next: next(), offer };
     pages.push(("login".to_owned(), login.html()));
+    pages.push(("confirmation".to_owned(), confirmation.html()));
     pages.push(("signed out".to_owned(), SignedOut.html()));
     pages
 }

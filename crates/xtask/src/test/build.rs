@@ -60,7 +60,10 @@ fn packages(workspace: &Workspace, layers: &BTreeSet<Layer>) -> Vec<String> {
         return vec!["--workspace".to_owned()];
     }
     let programs = layers.iter().any(|layer| {
-        matches!(layer, Layer::Cluster | Layer::Docker | Layer::Edge | Layer::Package)
+        matches!(
+            layer,
+            Layer::Cluster | Layer::Browser | Layer::Docker | Layer::Edge | Layer::Package
+        )
     });
     let needed = workspace.packages.iter().filter(|package| {
         let started = programs && ["jaco", "jacod"].contains(&package.name.as_str())

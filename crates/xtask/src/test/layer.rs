@@ -20,6 +20,8 @@ pub(super) enum Layer {
     Sim,
     /// Real daemons on this machine, with the fake engine
     Cluster,
+    /// The page of real daemons, in a real browser
+    Browser,
     /// Routers of sites with real packets, in network namespaces
     Net,
     /// Real daemons, real containers
@@ -34,13 +36,14 @@ const PURE: [&str; 5] =
     ["jaco-types", "jaco-compose", "jaco-state", "jaco-scheduler", "jaco-dataplane"];
 
 impl Layer {
-    pub(super) const ALL: [Self; 10] = [
+    pub(super) const ALL: [Self; 11] = [
         Self::Lint,
         Self::Pure,
         Self::Unit,
         Self::RaftSim,
         Self::Sim,
         Self::Cluster,
+        Self::Browser,
         Self::Net,
         Self::Docker,
         Self::Edge,
@@ -51,6 +54,7 @@ impl Layer {
     pub(super) fn of(package: &str, target: &Target) -> Self {
         let integration = target.kind.iter().any(|kind| kind == "test");
         match (package, target.name.as_str()) {
+            (_, "browser") if integration => Self::Browser,
             (_, "cluster") if integration => Self::Cluster,
             (_, "docker") if integration => Self::Docker,
             (_, "edge") if integration => Self::Edge,
@@ -78,6 +82,7 @@ impl Layer {
             | Self::Net
             | Self::RaftSim
             | Self::Sim
+            | Self::Browser
             | Self::Package => cores,
             Self::Cluster | Self::Docker => cores * 2,
             Self::Edge => 1,
@@ -87,7 +92,7 @@ impl Layer {
     /// The longest that one of its test programs may take before it counts as hanging.
     pub(super) fn limit(self) -> Duration {
         match self {
-            Self::Lint | Self::Pure | Self::Unit | Self::Net | Self::Package => {
+            Self::Lint | Self::Pure | Self::Unit | Self::Browser | Self::Net | Self::Package => {
                 super::PROGRAM_LIMIT
             }
             Self::RaftSim | Self::Sim | Self::Cluster | Self::Docker | Self::Edge => {
@@ -106,6 +111,7 @@ impl fmt::Display for Layer {
             Self::RaftSim => "raft-sim",
             Self::Sim => "sim",
             Self::Cluster => "cluster",
+            Self::Browser => "browser",
             Self::Net => "net",
             Self::Docker => "docker",
             Self::Edge => "edge",
@@ -132,6 +138,7 @@ mod tests {
         check("jaco-sim", "jaco_sim", "lib", Layer::Sim);
         check("jaco-sim", "it", "test", Layer::Sim);
         check("jaco-tests", "jaco_tests", "lib", Layer::Unit);
+        check("jaco-tests", "browser", "test", Layer::Browser);
         check("jaco-tests", "cluster", "test", Layer::Cluster);
         check("jaco-tests", "docker", "test", Layer::Docker);
         check("jaco-tests", "edge", "test", Layer::Edge);

@@ -99,6 +99,7 @@ impl Run<'_> {
             | Layer::Cluster
             | Layer::Net
             | Layer::Docker
+            | Layer::Browser
             | Layer::Edge
             | Layer::Package => self.programs(layer, layers),
         };

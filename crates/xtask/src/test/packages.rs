@@ -33,6 +33,25 @@ const PEBBLE: Needed = Needed {
 const CURL: Needed =
     Needed { program: "curl", package: "curl", purpose: "asks for documents as any client does" };
 
+/// A browser without a window, what drives it, and what makes it trust an authority.
+const BROWSER: [Needed; 3] = [
+    Needed {
+        program: "chromium",
+        package: "chromium",
+        purpose: "shows the page as a user sees it",
+    },
+    Needed {
+        program: "chromedriver",
+        package: "chromium-driver",
+        purpose: "clicks and types in the browser",
+    },
+    Needed {
+        program: "certutil",
+        package: "libnss3-tools",
+        purpose: "has the browser trust the cluster's authority",
+    },
+];
+
 const REGISTRY: Needed = Needed {
     program: "docker-registry",
     package: "docker-registry",
@@ -91,6 +110,7 @@ fn needed(layer: Layer) -> &'static [Needed] {
         // The raft crate traces itself, the cluster layer traces a whole daemon.
         Layer::Unit => &[STRACE, PEBBLE],
         Layer::Cluster => &[STRACE, FAKETIME, PEBBLE, CURL],
+        Layer::Browser => &BROWSER,
         Layer::Net => &PACKETS,
         Layer::Docker => &[REGISTRY, TCPDUMP, PEBBLE],
         Layer::Edge => &[IP, NFT],
@@ -112,6 +132,7 @@ mod tests {
         check(Layer::Pure, &[]);
         check(Layer::Unit, &["strace", "pebble"]);
         check(Layer::Cluster, &["strace", "faketime", "pebble", "curl"]);
+        check(Layer::Browser, &["chromium", "chromedriver", "certutil"]);
         check(Layer::Net, &["ip", "nft", "tcpdump", "iperf3", "ping"]);
         check(Layer::Docker, &["docker-registry", "tcpdump", "pebble"]);
         check(Layer::Edge, &["ip", "nft"]);

@@ -15,6 +15,7 @@ mod policy;
 mod registries;
 mod retention;
 mod rotation;
+mod sign_in;
 pub(super) mod status;
 mod tokens;
 pub(super) mod volumes;
@@ -259,13 +260,23 @@ impl Cluster for ClusterService {
         let certificates = member.store.read(edges::list_certificates);
         Ok(Response::new(v1::ListCertificatesResponse { certificates }))
     }
+
+    async fn issue_sign_in_link(
+        &self,
+        request: Request<v1::IssueSignInLinkRequest>,
+    ) -> Result<Response<v1::IssueSignInLinkResponse>, Status> {
+        let (member, author) = self.context.identify(&request)?;
+        sign_in::link(&member, author.by, caller(&request)?, request.metadata())
+            .map(Response::new)
+            .map_err(|rejection| to_status(&rejection))
+    }
 }
 
 /// Only a local user may make the machine a member of a cluster.
 fn local_only<T>(request: &Request<T>) -> Result<Identity, Status> {
     match caller(request)? {
         Caller::Unix { uid } => Ok(Identity::Local { uid: *uid }),
-        Caller::Tls { .. } => {
+        Caller::Tls { .. } | Caller::Browser { .. } => {
             let message = "this rpc is for local users: run the command on the node itself, over its unix \
                            socket";
             Err(to_status(&Rejection::new(ErrorCode::PermissionDenied, message)))

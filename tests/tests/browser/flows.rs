@@ -1,0 +1,161 @@
+//! What a user does on the page: signs in and out, looks, and is told of changes.
+
+use jaco_testkit::browser::{Browser, Scripts};
+use jaco_testkit::eventually;
+use serde_json::{Value, json};
+
+use crate::site::{PAGES, STILL, apply, cluster, jaco, sign_in, signed_in, site, token};
+
+/// R-OPS-1: a browser that trusts the cluster's authority, as docs/ui.md says, signs in with a token, comes back to the page
+/// that it wanted, and is a stranger again once it signs out. It complains of nothing: neither of scripts nor of a policy.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_browser_signs_in_and_out() {
+    let cluster = cluster().await;
+    let token = token(&cluster, "ann", "viewer").await;
+    let browser = Browser::start(&site(&cluster, &cluster.nodes[0]), Scripts::Run).await;
+    browser.open("/ui/nodes/n1").await;
+    assert_eq!(browser.path().await, "/ui/login?next=%2Fui%2Fnodes%2Fn1");
+    sign_in(&browser, &token.replace(".ann.", ".eve.")).await;
+    assert!(browser.text().await.contains("Not signed in"), "{}", browser.text().await);
+    // A wrong token is what browsers call an error of the network.
+    let refused = browser.complaints().await;
+    assert!(refused.iter().all(|it| it.contains("401")), "{refused:?}");
+
+    sign_in(&browser, &token).await;
+    assert_eq!(browser.path().await, "/ui/nodes/n1");
+    for path in PAGES {
+        browser.open(path).await;
+        let text = browser.text().await;
+        assert!(text.contains("operator:ann, viewer"), "{path}: {text}");
+        assert!(!text.contains("Not known"), "{path}: {text}");
+    }
+    let cookie = browser.run("return document.cookie").await;
+    assert_eq!(cookie, json!(""), "scripts do not see the session");
+    browser.click("header form button").await;
+    assert!(browser.text().await.contains("The session has ended"), "{}", browser.text().await);
+    browser.open("/ui").await;
+    assert_eq!(browser.path().await, "/ui/login?next=%2Fui");
+    assert_eq!(browser.complaints().await, Vec::<String>::new());
+}
+
+/// R-OPS-1, R-IN-3: the link of `jaco ui` says who it signs in, is good although something has looked at it before, and for
+/// one sign-in only.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_signs_in_once() {
+    let cluster = cluster().await;
+    let made: Value = serde_json::from_str(&jaco(&cluster, &["ui", "-o", "json"])).expect("JSON");
+    let url = made["url"].as_str().expect("an address");
+    let browser = Browser::start(&site(&cluster, &cluster.nodes[0]), Scripts::Run).await;
+    let path = url.strip_prefix(browser.origin()).expect("an address of this node");
+    for _ in 0..2 {
+        browser.open(path).await;
+        let text = browser.text().await;
+        assert!(text.contains("This link signs you in at node n1 as local:0."), "{text}");
+    }
+    browser.click("form.login button").await;
+    assert_eq!(browser.path().await, "/ui");
+    assert!(browser.text().await.contains("local:0, admin"), "{}", browser.text().await);
+    browser.click("header form button").await;
+    browser.open(path).await;
+    let text = browser.text().await;
+    assert!(text.contains("the link was used already"), "{text}");
+    assert_eq!(browser.complaints().await, Vec::<String>::new());
+}
+
+/// R-OPS-1: an open page follows the cluster without being loaded again; what has the focus keeps it, and only what is
+/// different is changed.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_open_page_changes_by_itself() {
+    let cluster = cluster().await;
+    let browser = signed_in(&cluster, Scripts::Run, "/ui").await;
+    browser
+        .run(
+            "window.loaded = 'once';
+             document.querySelector('#deployments a').focus();
+             window.kept = document.querySelector('#nodes table');",
+        )
+        .await;
+    apply(&cluster, "blog", 2);
+    eventually("the page shows the new deployment", || async {
+        let found =
+            browser.run("return !!document.querySelector('a[href=\"/ui/deployments/blog\"]')");
+        match found.await {
+            Value::Bool(true) => Ok(()),
+            _ => Err(browser.text().await),
+        }
+    })
+    .await;
+    let state = browser
+        .run(
+            "return [window.loaded, document.activeElement.getAttribute('href'),
+                     window.kept === document.querySelector('#nodes table'),
+                     document.getElementById('live').textContent]",
+        )
+        .await;
+    let live = "Live: this page changes by itself.";
+    assert_eq!(state, json!(["once", "/ui/deployments/shop", true, live]));
+    assert_eq!(browser.complaints().await, Vec::<String>::new());
+}
+
+/// R-OPS-1: an open page says so when its node is gone, keeps what it showed, and goes on by itself when the node is back.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_open_page_says_when_its_node_is_gone() {
+    let mut cluster = cluster().await;
+    let browser = signed_in(&cluster, Scripts::Run, "/ui/deployments/shop").await;
+    let live = async || {
+        let text = browser.run("return document.getElementById('live').textContent").await;
+        text.as_str().unwrap_or_default().to_owned()
+    };
+    eventually("it is live", || async {
+        let said = live().await;
+        if said.starts_with("Live") { Ok(()) } else { Err(said) }
+    })
+    .await;
+    cluster.nodes[0].kill();
+    eventually("it says that it is not", || async {
+        let said = live().await;
+        if said.starts_with("▲ Not live") || said.starts_with("✕ No connection") {
+            Ok(())
+        } else {
+            Err(said)
+        }
+    })
+    .await;
+    assert!(browser.text().await.contains("shop-web-4"), "what was known is shown");
+    cluster.nodes[0].start();
+    // A session ends with its node's daemon: the page leads to where one signs in.
+    eventually("it asks to sign in again", || async {
+        let path = browser.path().await;
+        if path.starts_with("/ui/login?next=%2Fui%2Fdeployments%2Fshop") {
+            Ok(())
+        } else {
+            Err(path)
+        }
+    })
+    .await;
+}
+
+/// R-OPS-1: with scripts blocked every page has the same content.
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_are_whole_without_scripts() {
+    let cluster = cluster().await;
+    let with = signed_in(&cluster, Scripts::Run, "/ui").await;
+    let without = signed_in(&cluster, Scripts::Blocked, "/ui").await;
+    for path in PAGES {
+        with.open(path).await;
+        without.open(path).await;
+        let expected = with.run(STILL).await;
+        assert_eq!(without.run(STILL).await, expected, "{path}");
+        let live = without.run("return document.querySelector('main').dataset.live || ''").await;
+        let state = without.text().await;
+        assert!(live != json!("") || path == "/ui/audit", "{path}");
+        assert!(!state.contains("Live: this page"), "{path}: {state}");
+    }
+    // Forms, too.
+    without.open("/ui/why").await;
+    without.fill("#why-deployment", "shop").await;
+    without.fill("#why-service", "db").await;
+    without.click("form.find button").await;
+    assert_eq!(without.path().await, "/ui/why?deployment=shop&service=db&replica=");
+    assert!(without.text().await.contains("Node by node"), "{}", without.text().await);
+}
