@@ -20,6 +20,7 @@ mod load;
 mod model;
 mod network;
 mod ours;
+mod page;
 mod proc;
 mod rollout;
 mod scrape;
@@ -65,6 +66,7 @@ enum Measurement {
     IdleDocker,
     Status,
     Network,
+    Page,
     Hostile,
     Large,
     Images,
@@ -125,6 +127,7 @@ async fn measure(cli: &Cli) -> Result<Vec<Figure>> {
         }
         Measurement::Status => Box::pin(status::measure(plan)).await,
         Measurement::Network => Box::pin(network::measure(plan)).await,
+        Measurement::Page => Box::pin(page::measure(plan)).await,
         Measurement::Large => Box::pin(large::measure(plan)).await,
         Measurement::Images => Box::pin(images::measure(plan)).await,
         Measurement::Volumes => Box::pin(volumes::measure(plan)).await,

@@ -192,6 +192,18 @@ pub(super) const MEASUREMENTS: &[Measurement] = &[
         ],
     },
     Measurement {
+        name: "page",
+        how: clusters("page", 3, 0, Needs::Browser),
+        promises: &[
+            ("page, first paint", Promise::Value(Less, 300.0)),
+            ("page, transferred, overview", Promise::Value(Less, 150.0)),
+            ("page, commit to shown", Promise::Value(Less, 100.0)),
+            ("page, longest frame, 1,000 replicas change", Promise::Value(Less, 50.0)),
+            ("page, memory of 1,000 changes", Promise::Value(Less, 1.0)),
+            ("page, memory of its daemon", Promise::Value(Less, 6.0)),
+        ],
+    },
+    Measurement {
         name: "large",
         how: clusters("large", 5, 0, Needs::Nothing),
         promises: &[

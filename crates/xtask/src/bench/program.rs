@@ -27,6 +27,8 @@ pub(super) enum Needs {
     Proxies,
     /// Engines with routers, and what sends packets through them.
     Networks,
+    /// A browser.
+    Browser,
     /// An engine, and what else copies folders.
     Rsync,
 }
@@ -101,6 +103,7 @@ impl<'a> Program<'a> {
                 }
                 self.prepare_engine()?;
             }
+            Needs::Browser => test::ensure_browser()?,
             Needs::Networks => {
                 test::ensure_packet_tools()?;
                 self.prepare_engine()?;

@@ -68,6 +68,14 @@ pub(crate) fn run(workspace: &Workspace, args: &Args, xtask: &clap::Command) -> 
     }
 }
 
+/// Installs the browser and what drives it, where it is missing: the benchmark of the page needs it too.
+///
+/// # Errors
+/// If it cannot be installed.
+pub(crate) fn ensure_browser() -> Result<()> {
+    packages::ensure(Layer::Browser)
+}
+
 /// Installs what makes sites and sends packets, where it is missing: the benchmark of the network needs it too.
 ///
 /// # Errors
