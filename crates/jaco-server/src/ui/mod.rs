@@ -2,22 +2,27 @@
 //!
 //! A browser signs in with an operator token and gets the name of a session of this node. With it each request is authorized
 //! as one with the token itself would be, and every page is made of rpcs that are asked in the name of who asks. Must
-//! never change anything of the cluster, and never show what its reader could not ask for over gRPC.
+//! never show what its reader could not ask for over gRPC, nor change anything but by the forms of actions (ADR 0154), in
+//! [`act`].
 
+mod act;
 mod answer;
+mod change;
 mod cookie;
 mod events;
+mod form;
 mod login;
 mod origin;
 mod read;
 mod sessions;
+mod suppose;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use jaco_types::{ErrorCode, Rejection};
-use jaco_ui::link::{self, EVENTS, LOGIN, LOGOUT, Link};
-use jaco_ui::{Frame, Login, SignedIn, assets};
+use jaco_ui::link::{self, ACTIONS, EVENTS, LOGIN, LOGOUT, Link};
+use jaco_ui::{Frame, Login, SignedIn, action, assets};
 use tokio::sync::Semaphore;
 use tonic::body::Body;
 use tonic::codegen::http::header::AUTHORIZATION;
@@ -75,6 +80,7 @@ pub(crate) struct Ui {
     sessions: Sessions,
     places: Arc<Semaphore>,
     listeners: Arc<Semaphore>,
+    actions: Arc<Semaphore>,
 }
 
 impl Ui {
@@ -86,6 +92,7 @@ impl Ui {
             sessions,
             places: Arc::new(Semaphore::new(PAGES_MAX)),
             listeners: Arc::new(Semaphore::new(events::LISTENERS_MAX)),
+            actions: Arc::new(Semaphore::new(act::ACTIONS_MAX)),
         }
     }
 
@@ -96,6 +103,7 @@ impl Ui {
             return match head.uri.path() {
                 LOGIN => login::sign_in(&self.context, &self.sessions, head, body).await,
                 LOGOUT => login::sign_out(&self.sessions, &head, body).await,
+                path if path.starts_with(ACTIONS) => act::act(self, &head, body).await,
                 _ => answer::not_allowed("GET, HEAD", body).await,
             };
         }
@@ -178,7 +186,9 @@ impl Ui {
             None => SignedIn::EachRequest,
         };
         let now_ms = view::millis(member.clock.now());
-        Ok((member, Frame { now_ms, by: format!("{}, {rights}", author.by), signed_in }))
+        let by = format!("{}, {rights}", author.by);
+        let done = origin::parameter(head, "did").and_then(|name| action::done(&name));
+        Ok((member, Frame { now_ms, by, rights, signed_in, done }))
     }
 }
 

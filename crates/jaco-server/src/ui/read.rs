@@ -16,6 +16,7 @@ use tonic::codegen::http::request::Parts;
 use tonic::{Response, Status};
 
 use super::origin::parameter;
+use super::suppose;
 use crate::gateway::{self, Rpcs, refused};
 
 /// How long a page waits for a part of it. What only the leader knows is late where there is none.
@@ -39,6 +40,8 @@ enum View<'p> {
     Node(&'p str),
     Why,
     Audit,
+    Whatif,
+    Action(&'p str),
     Nothing,
 }
 
@@ -50,6 +53,8 @@ fn at(path: &str) -> View<'_> {
         ["nodes", name] => View::Node(name),
         ["why"] => View::Why,
         ["audit"] => View::Audit,
+        ["whatif"] => View::Whatif,
+        ["do", name] => View::Action(name),
         _ => View::Nothing,
     }
 }
@@ -62,6 +67,8 @@ pub(super) async fn read(rpcs: &Rpcs, head: &Parts) -> Render {
         View::Node(name) => node(rpcs, name).await,
         View::Why => why(rpcs, head).await,
         View::Audit => audit(rpcs, head).await,
+        View::Whatif => suppose::whatif(rpcs, head).await,
+        View::Action(name) => suppose::action(rpcs, head, name).await,
         View::Nothing => {
             let message = "there is nothing at this path of the page: the overview leads to all that there is";
             let heading = "Not found".to_owned();
@@ -237,12 +244,12 @@ async fn newest(
     Ok(found.into())
 }
 
-async fn cluster(rpcs: &Rpcs) -> Result<v1::ClusterStatusResponse, Rejection> {
+pub(super) async fn cluster(rpcs: &Rpcs) -> Result<v1::ClusterStatusResponse, Rejection> {
     let asked = rpcs.cluster().status(v1::ClusterStatusRequest {}).await;
     asked.map(Response::into_inner).map_err(refused)
 }
 
-async fn status(rpcs: &Rpcs, deployment: &str) -> Part<v1::StatusResponse> {
+pub(super) async fn status(rpcs: &Rpcs, deployment: &str) -> Part<v1::StatusResponse> {
     let deployment = deployment.to_owned();
     let request = v1::StatusRequest { deployment, ..v1::StatusRequest::default() };
     rpcs.status(request).await.map_err(|rejection| in_words(&rejection))
@@ -269,7 +276,7 @@ async fn voters(rpcs: &Rpcs) -> Part<Vec<v1::VoterProgress>> {
 }
 
 /// A part of a page, or why it is missing.
-async fn part<T>(asked: impl Future<Output = Result<Response<T>, Status>>) -> Part<T> {
+pub(super) async fn part<T>(asked: impl Future<Output = Result<Response<T>, Status>>) -> Part<T> {
     match tokio::time::timeout(PART_TIME_MAX, asked).await {
         Ok(Ok(found)) => Ok(found.into_inner()),
         Ok(Err(status)) => Err(in_words(&refused(status))),
@@ -280,12 +287,12 @@ async fn part<T>(asked: impl Future<Output = Result<Response<T>, Status>>) -> Pa
     }
 }
 
-fn in_words(rejection: &Rejection) -> Refused {
+pub(super) fn in_words(rejection: &Rejection) -> Refused {
     Refused { code: rejection.code.as_str().to_owned(), message: rejection.message.clone() }
 }
 
 /// A page about a cluster that this node knows something of.
-fn with_cluster(
+pub(super) fn with_cluster(
     heading: impl Into<String>,
     cluster: Result<v1::ClusterStatusResponse, Rejection>,
     page: impl FnOnce(&v1::ClusterStatusResponse, &Frame) -> (StatusCode, String) + Send + 'static,
@@ -297,7 +304,7 @@ fn with_cluster(
     })
 }
 
-fn problem(
+pub(super) fn problem(
     heading: String,
     rejection: &Rejection,
     cluster: Option<&v1::ClusterStatusResponse>,
@@ -331,6 +338,8 @@ mod tests {
             ("/ui/nodes/n1", View::Node("n1")),
             ("/ui/why", View::Why),
             ("/ui/audit/", View::Audit),
+            ("/ui/whatif", View::Whatif),
+            ("/ui/do/scale", View::Action("scale")),
             ("/ui/deployments", View::Nothing),
             ("/ui/deployments/shop/x", View::Nothing),
             ("/ui/x", View::Nothing),

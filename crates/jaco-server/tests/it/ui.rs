@@ -23,24 +23,24 @@ const PAGES: [&str; 7] = [
     "/ui/audit",
 ];
 
-struct Answer {
-    status: StatusCode,
-    headers: HeaderMap,
-    text: String,
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) text: String,
 }
 
 impl Answer {
-    fn header(&self, name: &str) -> &str {
+    pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", |value| value.to_str().unwrap())
     }
 
     /// What a browser sends back of the cookie.
-    fn cookie(&self) -> String {
+    pub(crate) fn cookie(&self) -> String {
         self.header("set-cookie").split(';').next().unwrap().to_owned()
     }
 }
 
-async fn send(channel: &Channel, request: Request<Body>) -> Answer {
+pub(crate) async fn send(channel: &Channel, request: Request<Body>) -> Answer {
     let mut channel = channel.clone();
     let channel = <Channel as ServiceExt<Request<Body>>>::ready(&mut channel).await.unwrap();
     let (head, body) = channel.call(request).await.unwrap().into_parts();
@@ -49,7 +49,12 @@ async fn send(channel: &Channel, request: Request<Body>) -> Answer {
     Answer { status: head.status, headers: head.headers, text }
 }
 
-fn request(method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> Request<Body> {
+pub(crate) fn request(
+    method: Method,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> Request<Body> {
     let mut request = Request::builder().method(method).uri(format!("http://node.internal{path}"));
     for (name, value) in headers {
         request = request.header(*name, *value);
@@ -57,14 +62,14 @@ fn request(method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> 
     request.body(Body::new(body.to_owned())).unwrap()
 }
 
-async fn get(channel: &Channel, path: &str, cookie: &str) -> Answer {
+pub(crate) async fn get(channel: &Channel, path: &str, cookie: &str) -> Answer {
     let headers = [("cookie", cookie)];
     let headers = if cookie.is_empty() { &headers[..0] } else { &headers[..] };
     send(channel, request(Method::GET, path, headers, "")).await
 }
 
 /// Sends the form as a browser does from a page of this node.
-async fn sign_in(served: &Served, token: &str) -> Answer {
+pub(crate) async fn sign_in(served: &Served, token: &str) -> Answer {
     let form = format!("token={token}&next=%2Fui%2Faudit");
     let headers = [
         ("content-type", "application/x-www-form-urlencoded"),
@@ -74,7 +79,7 @@ async fn sign_in(served: &Served, token: &str) -> Answer {
     send(&served.stranger, request(Method::POST, "/ui/login", &headers, &form)).await
 }
 
-async fn token(served: &Served, name: &str, role: Role, ttl_secs: u64) -> String {
+pub(crate) async fn token(served: &Served, name: &str, role: Role, ttl_secs: u64) -> String {
     let request = v1::IssueOperatorTokenRequest {
         name: name.to_owned(),
         role: role.to_string(),
@@ -85,7 +90,7 @@ async fn token(served: &Served, name: &str, role: Role, ttl_secs: u64) -> String
     issued.unwrap().into_inner().token
 }
 
-async fn with_deployment() -> Served {
+pub(crate) async fn with_deployment() -> Served {
     let served = Served::start().await;
     served.found().await;
     let model = r#"{"name":"shop","services":{"web":{"image":"web:1"}}}"#;
