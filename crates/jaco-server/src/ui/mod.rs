@@ -214,8 +214,13 @@ pub(crate) fn refusal<B>(rejection: &Rejection, request: &Request<B>) -> Respons
     if status != StatusCode::UNAUTHORIZED || request.uri().path() == EVENTS {
         return answer::plain(rejection);
     }
-    let wanted = request.uri().path_and_query().map_or("", |wanted| wanted.as_str());
-    let login = Login { problem: Some(rejection.message.clone()), next: Link::wanted(wanted) };
+    let wanted = match *request.method() {
+        Method::GET | Method::HEAD => request.uri().path_and_query().map(|wanted| wanted.as_str()),
+        // A form is not sent again by signing in.
+        _ => None,
+    };
+    let next = wanted.and_then(Link::wanted);
+    let login = Login { problem: Some(rejection.message.clone()), next };
     let mut response = answer::page(status, login.html());
     if request.extensions().get::<Session>().is_some() {
         cookie::forget(response.headers_mut());

@@ -109,11 +109,11 @@ async fn forms_do_what_their_pages_say() {
     assert!(!stored(&served).await.unwrap().compose_json.contains("jaco.restart"));
 
     for (action, kind, did) in [
-        (ACTIONS[4], "disable", "/ui/deployments/shop?did=disable"),
-        (ACTIONS[5], "enable", "/ui/deployments/shop?did=enable"),
+        (ACTIONS[4], "allocations_disabled", "/ui/deployments/shop?did=disable"),
+        (ACTIONS[5], "allocations_enabled", "/ui/deployments/shop?did=enable"),
         (ACTIONS[8], "node_availability", "/ui/nodes/n1?did=cordon"),
         (ACTIONS[9], "node_availability", "/ui/nodes/n1?did=uncordon"),
-        (ACTIONS[10], "node_drain", "/ui/nodes/n1?did=drain"),
+        (ACTIONS[10], "node_availability", "/ui/nodes/n1?did=drain"),
     ] {
         let before = facts(&served).await;
         let sent = form(&served, &cookie, action).await;
@@ -203,7 +203,11 @@ async fn looking_changes_nothing() {
     let before = facts(&served).await;
     for action in ACTIONS {
         let path = format!("/ui/do/{action}");
-        assert_eq!(get(&served.stranger, &path, "").await.status, StatusCode::SEE_OTHER, "{action}");
+        assert_eq!(
+            get(&served.stranger, &path, "").await.status,
+            StatusCode::SEE_OTHER,
+            "{action}"
+        );
         let page = get(&served.stranger, &path, &cookie).await;
         assert_eq!(page.status, StatusCode::OK, "{action}: {}", page.text);
         for (name, value) in headers::ALWAYS {
@@ -391,6 +395,7 @@ async fn forms_end_with_their_session() {
     let answer = form_of_revoked.send(&served, &revoked).await;
     assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{}", answer.text);
     assert!(answer.text.contains("token was revoked"), "{}", answer.text);
+    assert!(answer.text.contains("name=\"next\" value=\"/ui\""), "{}", answer.text);
     for cookie in [out.as_str(), "__Host-jaco=00", ""] {
         let answer = form_of_out.send(&served, cookie).await;
         assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{}", answer.text);
