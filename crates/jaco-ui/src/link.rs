@@ -14,6 +14,9 @@ pub const LOGOUT: &str = "/ui/logout";
 /// Where a browser is told about changes.
 pub const EVENTS: &str = "/ui/events";
 
+/// What would be if something were otherwise.
+pub const WHATIF: &str = "/ui/whatif";
+
 /// What the names of actions follow.
 pub const ACTIONS: &str = "/ui/do/";
 
@@ -49,7 +52,7 @@ impl Link {
     /// What would be if something were otherwise.
     #[must_use]
     pub fn whatif() -> Self {
-        Self(format!("{PREFIX}/whatif"))
+        Self(WHATIF.to_owned())
     }
 
     /// An action, by its name: what it would do, and where its form is sent.

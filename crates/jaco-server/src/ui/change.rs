@@ -11,7 +11,6 @@ use jaco_ui::Once;
 use jaco_ui::action::{Action, Allocation, BoundData};
 use tokio::time::Instant;
 
-use super::suppose::drained;
 use crate::gateway::{Rpcs, refused};
 use crate::status::invalid;
 
@@ -145,6 +144,11 @@ async fn set_disabled(
     let request = v1::SetDisabledRequest { change, allocations, request_id };
     rpcs.cluster().set_disabled(request).await.map_err(refused)?;
     Ok(())
+}
+
+/// The question what a drain would move.
+pub(super) fn drained(node: &str) -> v1::WhatifRequest {
+    v1::WhatifRequest { drain: vec![node.to_owned()], ..Default::default() }
 }
 
 /// Refuses to begin a drain that cannot end: data does not move, and its replicas stay where it is.

@@ -16,7 +16,6 @@ use tonic::codegen::http::request::Parts;
 use tonic::{Response, Status};
 
 use super::origin::parameter;
-use super::suppose;
 use crate::gateway::{self, Rpcs, refused};
 
 /// How long a page waits for a part of it. What only the leader knows is late where there is none.
@@ -40,8 +39,6 @@ enum View<'p> {
     Node(&'p str),
     Why,
     Audit,
-    Whatif,
-    Action(&'p str),
     Nothing,
 }
 
@@ -53,8 +50,6 @@ fn at(path: &str) -> View<'_> {
         ["nodes", name] => View::Node(name),
         ["why"] => View::Why,
         ["audit"] => View::Audit,
-        ["whatif"] => View::Whatif,
-        ["do", name] => View::Action(name),
         _ => View::Nothing,
     }
 }
@@ -67,8 +62,6 @@ pub(super) async fn read(rpcs: &Rpcs, head: &Parts) -> Render {
         View::Node(name) => node(rpcs, name).await,
         View::Why => why(rpcs, head).await,
         View::Audit => audit(rpcs, head).await,
-        View::Whatif => suppose::whatif(rpcs, head).await,
-        View::Action(name) => suppose::action(rpcs, head, name).await,
         View::Nothing => {
             let message = "there is nothing at this path of the page: the overview leads to all that there is";
             let heading = "Not found".to_owned();
@@ -338,8 +331,6 @@ mod tests {
             ("/ui/nodes/n1", View::Node("n1")),
             ("/ui/why", View::Why),
             ("/ui/audit/", View::Audit),
-            ("/ui/whatif", View::Whatif),
-            ("/ui/do/scale", View::Action("scale")),
             ("/ui/deployments", View::Nothing),
             ("/ui/deployments/shop/x", View::Nothing),
             ("/ui/x", View::Nothing),

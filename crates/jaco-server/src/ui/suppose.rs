@@ -3,19 +3,30 @@
 use jaco_proto::v1;
 use jaco_types::{ErrorCode, Rejection};
 use jaco_ui::action::Action;
+use jaco_ui::link::{ACTIONS, WHATIF};
 use jaco_ui::{ActionPage, Once, Outcome, Part, Supposed, WhatifPage};
 use tonic::codegen::http::StatusCode;
 use tonic::codegen::http::request::Parts;
 
-use super::change::{revised, stored};
+use super::change::{drained, revised, stored};
 use super::origin::parameter;
 use super::read::{Render, cluster, in_words, part, problem, status, with_cluster};
 use crate::forward::fresh_request_id;
 use crate::gateway::{self, Rpcs, refused};
 use crate::status::invalid;
 
+/// Reads what a page of what would be needs; none if it is a page of what is.
+pub(super) async fn read(rpcs: &Rpcs, head: &Parts) -> Option<Render> {
+    let path = head.uri.path().trim_end_matches('/');
+    if path == WHATIF {
+        return Some(whatif(rpcs, head).await);
+    }
+    let name = path.strip_prefix(ACTIONS)?;
+    Some(action(rpcs, head, name).await)
+}
+
 /// What would be if nodes were lost, drained or added, or services scaled.
-pub(super) async fn whatif(rpcs: &Rpcs, head: &Parts) -> Render {
+async fn whatif(rpcs: &Rpcs, head: &Parts) -> Render {
     let supposed = Supposed {
         lose: parameters(head, "lose", " "),
         drain: parameters(head, "drain", " "),
@@ -37,7 +48,7 @@ pub(super) async fn whatif(rpcs: &Rpcs, head: &Parts) -> Render {
 }
 
 /// The page before an action.
-pub(super) async fn action(rpcs: &Rpcs, head: &Parts, name: &str) -> Render {
+async fn action(rpcs: &Rpcs, head: &Parts, name: &str) -> Render {
     let action = match Action::read(name, &|field| parameter(head, field)) {
         Ok(action) => action,
         Err(message) => {
@@ -76,11 +87,6 @@ fn planned(action: &Action) -> Option<v1::WhatifRequest> {
         _ => return None,
     };
     Some(asked)
-}
-
-/// The question what a drain would move.
-pub(super) fn drained(node: &str) -> v1::WhatifRequest {
-    v1::WhatifRequest { drain: vec![node.to_owned()], ..Default::default() }
 }
 
 async fn preview(rpcs: &Rpcs, request: v1::WhatifRequest) -> Part<v1::Preview> {

@@ -310,7 +310,7 @@ async fn a_form_is_done_once() {
         let second = sent.send(&served, &cookie).await;
         assert_eq!(second.header("location"), first.header("location"), "{path}: {}", second.text);
         assert_eq!(facts(&served).await, after, "{path}");
-        // Undone by somebody else: it stays undone.
+        // Undone by another user: it stays undone.
         if path.contains("node=") {
             let undo = form(&served, &cookie, "uncordon?node=n1").await;
             assert_eq!(undo.send(&served, &cookie).await.status, StatusCode::SEE_OTHER);
@@ -399,6 +399,29 @@ async fn forms_end_with_their_session() {
     for cookie in [out.as_str(), "__Host-jaco=00", ""] {
         let answer = form_of_out.send(&served, cookie).await;
         assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{}", answer.text);
+    }
+    assert_eq!(facts(&served).await, before);
+    end(served).await;
+}
+
+/// R-OPS-1: whoever may look may ask what if, and is told what cannot be asked.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_viewer_asks_what_if() {
+    let served = with_deployment().await;
+    let cookie = signed_in(&served, "ann", Role::Viewer).await;
+    let before = facts(&served).await;
+    for (asked, says) in [
+        ("", "Nothing is changed."),
+        ("?lose=n1", "<code>jaco whatif --lose n1</code>"),
+        ("?drain=n1&scale=shop/web=2", "<code>jaco whatif --drain n1 --scale shop/web=2</code>"),
+        ("?add=n2+cpu=2&add=n3", "<code>jaco whatif --add &#39;n2 cpu=2&#39; --add n3</code>"),
+        ("?add=n2;n3", "survives the loss of any one node"),
+        ("?scale=web", "give SERVICE=NUMBER, as in web=12 (<code>invalid_request</code>)"),
+        ("?lose=n9", "(<code>node_not_found</code>)"),
+    ] {
+        let page = get(&served.stranger, &format!("/ui/whatif{asked}"), &cookie).await;
+        assert_eq!(page.status, StatusCode::OK, "{asked}: {}", page.text);
+        assert!(page.text.contains(says), "{asked}: {}", page.text);
     }
     assert_eq!(facts(&served).await, before);
     end(served).await;
