@@ -57,8 +57,8 @@ pub struct WhatifPage<'a> {
     pub supposed: Supposed,
     /// Where replicas are now.
     pub status: Part<StatusResponse>,
-    /// The question with the answer of the leader; none before anything is supposed.
-    pub answer: Option<(WhatifRequest, Part<Preview>)>,
+    /// The question, if it could be read, with the answer of the leader; none before anything is supposed.
+    pub answer: Option<(Option<WhatifRequest>, Part<Preview>)>,
 }
 
 impl WhatifPage<'_> {
@@ -72,7 +72,7 @@ impl WhatifPage<'_> {
                  place, and whether any one node or zone could then be lost. All fields apply together. Nothing is changed.",
             )),
             Some((request, answer)) => {
-                content.push(command(whatif::command(request)));
+                content.extend(request.as_ref().map(|asked| command(whatif::command(asked))));
                 match answer {
                     Err(refused) => content.push(section(
                         "effect",
@@ -80,7 +80,8 @@ impl WhatifPage<'_> {
                         vec![refused.note("the answer of the leader")],
                     )),
                     Ok(preview) => {
-                        let (status, lost) = (&self.status, request.lose.as_slice());
+                        let lost = request.as_ref().map(|asked| asked.lose.as_slice());
+                        let (status, lost) = (&self.status, lost.unwrap_or_default());
                         content.extend(Planned { preview, status, lost }.sections());
                     }
                 }

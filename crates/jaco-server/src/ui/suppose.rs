@@ -35,9 +35,9 @@ async fn whatif(rpcs: &Rpcs, head: &Parts) -> Render {
     };
     let answer = async {
         match supposed.request() {
-            Err(message) => Some((v1::WhatifRequest::default(), Err(in_words(&invalid(message))))),
+            Err(message) => Some((None, Err(in_words(&invalid(message))))),
             Ok(None) => None,
-            Ok(Some(request)) => Some((request.clone(), preview(rpcs, request).await)),
+            Ok(Some(request)) => Some((Some(request.clone()), preview(rpcs, request).await)),
         }
     };
     let (cluster, status, answer) = tokio::join!(cluster(rpcs), status(rpcs, ""), answer);

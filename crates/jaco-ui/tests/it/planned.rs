@@ -65,7 +65,7 @@ pub(crate) fn whatif_page(text: &str, much: Had) -> String {
         cluster: &cluster,
         supposed,
         status: had(much, text, status(text)),
-        answer: Some((request, had(much, text, preview(text)))),
+        answer: Some((Some(request), had(much, text, preview(text)))),
     };
     page.html(&frame(text))
 }
