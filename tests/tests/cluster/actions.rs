@@ -67,8 +67,8 @@ impl Browser<'_> {
 }
 
 /// Signs in at a node, which may learn of the token a moment later.
-async fn cookie(cluster: &Cluster, node: &Node) -> String {
-    let (secret, header) = token(cluster, "ann", "operator").await;
+async fn cookie(cluster: &Cluster, node: &Node, role: &str) -> String {
+    let (secret, header) = token(cluster, "ann", role).await;
     eventually("the node knows the token", || async {
         let asked = ask(cluster, node, Version::Http1, "/ui", &["--header", &header]).await;
         if asked.status == 200 { Ok(()) } else { Err(format!("{asked:?}")) }
@@ -107,7 +107,7 @@ async fn forms_change_the_cluster_through_a_follower() {
     let leader = cluster.leader().await;
     let (follower, other) = ((leader + 1) % 3, (leader + 2) % 3);
     let node = &cluster.nodes[follower];
-    let cookie = &cookie(&cluster, node).await;
+    let cookie = &cookie(&cluster, node, "operator").await;
     let browser = Browser { cluster: &cluster, node, cookie };
     let shop = "/ui/deployments/shop";
 
@@ -174,7 +174,7 @@ async fn a_form_is_done_once_though_the_leader_dies() {
     deploy(&cluster, "shop", "web:1", 1).await;
     let leader = cluster.leader().await;
     let follower = (leader + 1) % 3;
-    let cookie = cookie(&cluster, &cluster.nodes[follower]).await;
+    let cookie = cookie(&cluster, &cluster.nodes[follower], "operator").await;
     let browser = Browser { cluster: &cluster, node: &cluster.nodes[follower], cookie: &cookie };
     let form = browser.form("scale?deployment=shop&service=web&replicas=2").await;
     cluster.nodes[leader].kill();
@@ -192,6 +192,88 @@ async fn a_form_is_done_once_though_the_leader_dies() {
         let shop = status.deployments.iter().find(|it| it.name == "shop").ok_or("no shop")?;
         let now = (shop.revision, shop.services[0].desired);
         if now == (2, 2) { Ok(()) } else { Err(format!("{now:?}")) }
+    })
+    .await;
+}
+
+/// R-OPS-1: data keeps a node from being drained by mistake, also by a form that was not on the page; a job is run; and an
+/// emptied node is removed once its name is typed.
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_are_emptied_and_removed_by_forms() {
+    let cluster = Cluster::start(3, Engine::Fake).await;
+    let services = r#""db":{"image":"db:1","volumes":[{"type":"volume","source":"data","target":"/data"}]},
+        "report":{"image":"job:1","restart":"no","deploy":{"mode":"replicated-job"},
+        "labels":{"jaco.fake.exit_after_ms":"1000","jaco.fake.exit_code":"0"}}"#;
+    let request = v1::ApplyRequest {
+        compose_json: format!(
+            r#"{{"name":"shop","services":{{{services}}},"volumes":{{"data":{{}}}}}}"#
+        ),
+        ..apply_request("shop", "db:1", 1)
+    };
+    cluster.client().apply(request).await.expect("it is admitted");
+    let leader = cluster.leader().await;
+    let follower = (leader + 1) % 3;
+    let node = &cluster.nodes[follower];
+    let cookie = &cookie(&cluster, node, "admin").await;
+    let browser = Browser { cluster: &cluster, node, cookie };
+    let home = eventually("the replica with data runs", || async {
+        let status = cluster.overview(follower).await?;
+        let db = status.replicas.iter().find(|it| it.service == "db" && it.state == "running");
+        db.map(|db| db.node.clone()).ok_or_else(|| format!("{status:?}"))
+    })
+    .await;
+
+    let runs = || async {
+        let asked = v1::JobsRequest { deployment: "shop".to_owned(), service: String::new() };
+        let jobs = node.client().jobs(asked).await.map_err(|error| error.to_string())?.jobs;
+        Ok::<_, String>(jobs.first().map_or(0, |job| job.runs.len()))
+    };
+    eventually("the job has ended", || async {
+        let status = cluster.overview(follower).await?;
+        let goes_on =
+            status.replicas.iter().any(|it| it.service == "report" && it.state != "completed");
+        if goes_on { Err(format!("{:?}", status.replicas)) } else { Ok(()) }
+    })
+    .await;
+    let before = runs().await.expect("jobs");
+    browser.act("run?deployment=shop&service=report", "/ui/deployments/shop?did=run").await;
+    eventually("a run has begun", || async {
+        let now = runs().await?;
+        if now == before + 1 { Ok(()) } else { Err(format!("{now} after {before}")) }
+    })
+    .await;
+
+    let path = format!("/ui/do/drain?node={home}");
+    let page = see(&cluster, node, &path, cookie).await;
+    assert!(page.body.contains("It cannot be emptied"), "{}", page.body);
+    let mut drain = browser.form(&format!("drain?node={home}&data=stays")).await;
+    assert_eq!(drain.command, format!("jaco node drain {home} --leave-data"));
+    drain.fields.retain(|(name, _)| name != "data");
+    let refused = browser.send(&drain).await;
+    assert!(refused.body.contains("<code>cannot_place</code>"), "{refused:?}");
+    let status = cluster.overview(follower).await.expect("a status");
+    let availability = status.nodes.iter().map(|it| it.availability.as_str());
+    assert_eq!(availability.collect::<Vec<_>>(), ["active"; 3]);
+
+    let is_free = |at: &&usize| cluster.nodes[**at].name != home && **at != follower;
+    let free = *[leader, (leader + 2) % 3].iter().find(is_free).expect("one of them has no data");
+    let name = &cluster.nodes[free].name;
+    browser.act(&format!("drain?node={name}"), &format!("/ui/nodes/{name}?did=drain")).await;
+    eventually("the node is empty", || async {
+        let status = cluster.overview(follower).await?;
+        let found = status.nodes.iter().find(|it| it.hostname == *name).ok_or("it is gone")?;
+        let left = (found.replicas, found.stopping);
+        if left == (0, 0) { Ok(()) } else { Err(format!("{left:?}")) }
+    })
+    .await;
+    let mut remove = browser.form(&format!("remove?node={name}")).await;
+    remove.fields.push(("typed".to_owned(), name.clone()));
+    let removed = browser.send(&remove).await;
+    assert!(removed.head.contains("location: /ui?did=remove\r\n"), "{removed:?}");
+    eventually("it is no member any more", || async {
+        let status = cluster.overview(follower).await?;
+        let names: Vec<_> = status.nodes.iter().map(|it| it.hostname.clone()).collect();
+        if names.contains(name) { Err(format!("{names:?}")) } else { Ok(()) }
     })
     .await;
 }
