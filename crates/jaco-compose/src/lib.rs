@@ -19,6 +19,7 @@ mod project;
 pub mod reach;
 mod resolve;
 pub mod restart;
+pub mod scale;
 pub mod support;
 mod upload;
 mod yaml;

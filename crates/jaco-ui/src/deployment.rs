@@ -13,6 +13,7 @@ use crate::badge::{self, Mood, shaped};
 use crate::cells::{Table, ago, of_wanted, section, sentence, sorted, together};
 use crate::html::{Element, Node, el};
 use crate::link::Link;
+use crate::offered;
 use crate::problem::Part;
 use crate::shell::{Frame, Page, Place};
 
@@ -40,6 +41,8 @@ impl DeploymentPage<'_> {
     pub fn html(&self, frame: &Frame) -> String {
         let replicas = sorted(self.status.replicas.iter());
         let mut content = vec![self.summary(frame), self.services(frame)];
+        let (it, replicas_now) = (self.deployment, &self.status.replicas);
+        content.push(offered::deployment(it, replicas_now, &self.history, frame));
         content.extend(self.rollouts());
         content.push(map(&replicas));
         content.push(list(&replicas, frame));

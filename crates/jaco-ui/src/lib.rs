@@ -4,6 +4,8 @@
 //! one place that writes them ([`html`]). Must never decide who may see something, ask for anything, or show what the
 //! messages do not have.
 
+mod act;
+pub mod action;
 pub mod assets;
 mod audit;
 mod badge;
@@ -14,17 +16,24 @@ mod html;
 pub mod link;
 mod login;
 mod node;
+mod offered;
 mod overview;
+mod plan;
 mod problem;
 mod shell;
+mod whatif;
 mod why;
 
+pub use act::{ActionPage, BASED_ON, Once, Outcome, REQUEST_ID, TYPED};
+pub use action::Action;
 pub use audit::AuditPage;
 pub use deployment::DeploymentPage;
 pub use html::escape;
+pub use jaco_sentences::plan::bound_by_data;
 pub use login::{Login, Offer, SignedOut};
 pub use node::NodePage;
 pub use overview::OverviewPage;
 pub use problem::{Part, ProblemPage, Refused};
 pub use shell::{Frame, SignedIn};
+pub use whatif::{Supposed, WhatifPage};
 pub use why::{Question, WhyPage};

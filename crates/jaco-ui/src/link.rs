@@ -14,6 +14,12 @@ pub const LOGOUT: &str = "/ui/logout";
 /// Where a browser is told about changes.
 pub const EVENTS: &str = "/ui/events";
 
+/// What would be if something were otherwise.
+pub const WHATIF: &str = "/ui/whatif";
+
+/// What the names of actions follow.
+pub const ACTIONS: &str = "/ui/do/";
+
 /// A path of the page with its parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link(String);
@@ -41,6 +47,18 @@ impl Link {
     #[must_use]
     pub fn why() -> Self {
         Self(format!("{PREFIX}/why"))
+    }
+
+    /// What would be if something were otherwise.
+    #[must_use]
+    pub fn whatif() -> Self {
+        Self(WHATIF.to_owned())
+    }
+
+    /// An action, by its name: what it would do, and where its form is sent.
+    #[must_use]
+    pub fn action(name: &str) -> Self {
+        Self(format!("{ACTIONS}{}", encoded(name)))
     }
 
     /// The audit events.

@@ -11,6 +11,7 @@ use crate::cells::{Table, ago, bar, bytes, cores, section, sentence, sorted};
 use crate::deployment;
 use crate::html::{Element, Node, el};
 use crate::link::Link;
+use crate::offered;
 use crate::problem::Part;
 use crate::shell::{Frame, Page, Place};
 
@@ -41,6 +42,7 @@ impl NodePage<'_> {
         let content = vec![
             self.summary(&node, frame),
             self.reasons(&node),
+            offered::node(&node.node, frame),
             self.usage(),
             self.replicas(frame),
             self.facts(&node),

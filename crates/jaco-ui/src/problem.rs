@@ -18,6 +18,18 @@ pub struct Refused {
 }
 
 impl Refused {
+    /// The refusal of all that was asked for.
+    pub(crate) fn alert(&self) -> Element {
+        el("p")
+            .class("banner failing")
+            .attr("role", "alert")
+            .with(el("b").with("✕ Refused: "))
+            .with(self.message.clone())
+            .with(" (")
+            .with(el("code").with(self.code.clone()))
+            .with(")")
+    }
+
     /// The refusal where a part of a page would be.
     pub(crate) fn note(&self, what: &'static str) -> Element {
         el("p")
@@ -47,18 +59,10 @@ impl ProblemPage<'_> {
     /// The document.
     #[must_use]
     pub fn html(&self, frame: &Frame) -> String {
-        let refused = el("p")
-            .class("banner failing")
-            .attr("role", "alert")
-            .with(el("b").with("✕ Refused: "))
-            .with(self.refused.message.clone())
-            .with(" (")
-            .with(el("code").with(self.refused.code.clone()))
-            .with(")");
         let page = Page {
             heading: self.heading.clone(),
             place: Place::Elsewhere,
-            content: vec![refused],
+            content: vec![self.refused.alert()],
             live: None,
         };
         page.html(frame, self.cluster)

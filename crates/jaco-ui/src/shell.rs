@@ -2,8 +2,10 @@
 
 use jaco_proto::v1::ClusterStatusResponse;
 use jaco_sentences::staleness;
+use jaco_types::Rights;
 
 use crate::assets;
+use crate::badge::{Mood, shaped};
 use crate::cells;
 use crate::html::{Element, Node, document, el};
 use crate::link::Link;
@@ -15,8 +17,12 @@ pub struct Frame {
     pub now_ms: i64,
     /// Who asks, in the words of audit events.
     pub by: String,
+    /// What they may do: actions that would be refused are not offered.
+    pub rights: Rights,
     /// How that is known.
     pub signed_in: SignedIn,
+    /// What was done just before, in a sentence, if the page was led to by that.
+    pub done: Option<&'static str>,
 }
 
 /// How a user is known.
@@ -33,6 +39,7 @@ pub enum SignedIn {
 pub(crate) enum Place {
     Overview,
     Why,
+    Whatif,
     Audit,
     Elsewhere,
 }
@@ -60,6 +67,7 @@ impl Page {
             .all(cluster.and_then(age))
             .with(el("h1").with(self.heading.clone()))
             .all(cluster.map(|cluster| answered(cluster, frame)))
+            .all(frame.done.map(done))
             .all(self.content);
         let body = el("body")
             .with(el("a").class("skip").attr("href", "#main").with("Skip to the content"))
@@ -96,6 +104,7 @@ fn header(place: Place, frame: &Frame) -> Element {
     let pages = el("ul")
         .with(link(Link::overview(), "Overview", Place::Overview))
         .with(link(Link::why(), "Why", Place::Why))
+        .with(link(Link::whatif(), "What if", Place::Whatif))
         .with(link(Link::audit(), "Audit", Place::Audit));
     let user = el("div").class("user").with(el("span").with(frame.by.clone()));
     let user = match frame.signed_in {
@@ -119,7 +128,14 @@ fn footer(is_live: bool) -> Element {
         false => "This page does not change by itself: reload it to see what is new.",
     };
     let state = el("p").id("live").attr("role", "status").with(how);
-    el("footer").with(state).with(el("p").with("Read only: changes are made with jaco."))
+    el("footer").with(state).with(el("p").with("What is done here is done with jaco as well."))
+}
+
+/// What was done just before.
+fn done(sentence: &'static str) -> Element {
+    el("p").class("done").attr("role", "status").with(shaped(Mood::Good, sentence.to_owned())).with(
+        " What follows changes as the cluster carries it out; the audit events say who did it.",
+    )
 }
 
 /// Who answered, when, and of which state.

@@ -1,6 +1,7 @@
 //! Real daemons on loopback with the fake engine: consensus, membership, access and recovery.
 
 mod access;
+mod actions;
 mod admission;
 mod allocations;
 mod audit;

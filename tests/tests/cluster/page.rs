@@ -6,13 +6,13 @@ use crate::curl::{Answer, Version, ask, token};
 use crate::scenario::deploy;
 
 /// Asks as a browser that has this cookie.
-async fn see(cluster: &Cluster, node: &Node, path: &str, cookie: &str) -> Answer {
+pub(crate) async fn see(cluster: &Cluster, node: &Node, path: &str, cookie: &str) -> Answer {
     let cookie = format!("cookie: {cookie}");
     ask(cluster, node, Version::Http2, path, &["--header", &cookie]).await
 }
 
 /// Signs in as a browser does, and returns the cookie.
-async fn sign_in(cluster: &Cluster, node: &Node, token: &str) -> String {
+pub(crate) async fn sign_in(cluster: &Cluster, node: &Node, token: &str) -> String {
     let port = node.address.rsplit_once(':').expect("ip:port").1;
     let origin = format!("origin: https://{}.internal:{port}", cluster.id);
     let form = format!("token={token}");

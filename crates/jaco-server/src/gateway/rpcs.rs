@@ -8,6 +8,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use jaco_proto::v1;
 use jaco_proto::v1::cluster_client::ClusterClient;
+use jaco_proto::v1::deploy_client::DeployClient;
 use jaco_proto::v1::images_client::ImagesClient;
 use jaco_proto::v1::planner_client::PlannerClient;
 use jaco_proto::v1::query_client::QueryClient;
@@ -52,6 +53,10 @@ impl Rpcs {
 
     pub(crate) fn cluster(&self) -> ClusterClient<Self> {
         ClusterClient::new(self.clone()).max_decoding_message_size(ANSWER_BYTES_MAX)
+    }
+
+    pub(crate) fn deploy(&self) -> DeployClient<Self> {
+        DeployClient::new(self.clone()).max_decoding_message_size(ANSWER_BYTES_MAX)
     }
 
     pub(crate) fn images(&self) -> ImagesClient<Self> {

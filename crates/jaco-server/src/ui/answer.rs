@@ -56,7 +56,8 @@ pub(super) fn plain(rejection: &Rejection) -> Response<Body> {
 
 /// The refusal of a form that a page of another site has sent.
 pub(super) fn of_another_site() -> Response<Body> {
-    let message = "this form was not sent by a page of this node: open its page and sign in there";
+    let message =
+        "this form was not sent by a page of this node: open its page, and send it from there";
     let mut response = plain(&Rejection::new(ErrorCode::InvalidRequest, message));
     *response.status_mut() = StatusCode::FORBIDDEN;
     response
@@ -65,7 +66,7 @@ pub(super) fn of_another_site() -> Response<Body> {
 /// The refusal of a request that would change something.
 pub(super) async fn not_allowed(allowed: &'static str, body: Body) -> Response<Body> {
     unwanted::discard(body).await;
-    let message = "the page is read only: changes are made with jaco";
+    let message = "nothing is taken here but the forms of actions: each has a page below /ui/do";
     let mut response = plain(&Rejection::new(ErrorCode::InvalidRequest, message));
     *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
     response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));

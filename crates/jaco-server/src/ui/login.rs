@@ -1,8 +1,5 @@
 //! Signing in, by a token or by a link, and out.
 
-use std::time::Duration;
-
-use http_body_util::{BodyExt as _, Limited};
 use jaco_types::{ErrorCode, Rejection};
 use jaco_ui::link::Link;
 use jaco_ui::{Login, Offer, SignedOut};
@@ -13,6 +10,7 @@ use tonic::codegen::http::{HeaderMap, Response, StatusCode};
 use tonic::metadata::MetadataMap;
 
 use super::credential::Credential;
+use super::form::Form;
 use super::links::LINK_LIFE;
 use super::sessions::Sessions;
 use super::{answer, cookie, origin};
@@ -21,12 +19,6 @@ use crate::gateway;
 use crate::service::Context;
 use crate::status::invalid;
 use crate::unwanted;
-
-/// Bytes of a form. A token has less than a hundred.
-const FORM_BYTES_MAX: usize = 4 << 10;
-
-/// How long a form may take to arrive.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What every page needs.
 const LEAST: &str = "/jaco.v1.Query/Overview";
@@ -37,13 +29,6 @@ enum Shown {
     Token(String),
     /// What is secret of a link.
     Link(String),
-}
-
-/// A form of the login page.
-#[derive(Debug)]
-struct Form {
-    shown: Shown,
-    next: Option<Link>,
 }
 
 /// The page to sign in on; with a link that is good, it asks for nothing but to confirm.
@@ -74,11 +59,12 @@ pub(super) async fn sign_in(
         unwanted::discard(body).await;
         return answer::of_another_site();
     }
-    let Form { shown, next } = match form(body).await {
+    let form = match Form::read(body).await {
         Ok(form) => form,
         Err(rejection) => return answer::plain(&rejection),
     };
-    let signed_in = credential(context, shown)
+    let next = form.field("next").and_then(|next| Link::wanted(&next));
+    let signed_in = credential(context, shown(&form))
         .and_then(|credential| begin(context, sessions, &head, credential));
     match signed_in {
         Ok(secret) => {
@@ -112,23 +98,11 @@ pub(super) async fn sign_out(sessions: &Sessions, head: &Parts, body: Body) -> R
     response
 }
 
-async fn form(body: Body) -> Result<Form, Rejection> {
-    let read = tokio::time::timeout(PATIENCE, Limited::new(body, FORM_BYTES_MAX).collect()).await;
-    let late = || Rejection::new(ErrorCode::TimedOut, "the form took too long to arrive");
-    let bytes = read
-        .map_err(|_| late())?
-        .map_err(|_| invalid(format!("the form has at most {FORM_BYTES_MAX} bytes")))?
-        .to_bytes();
-    let mut form = Form { shown: Shown::Token(String::new()), next: None };
-    for (name, value) in form_urlencoded::parse(&bytes) {
-        match name.as_ref() {
-            "token" => form.shown = Shown::Token(value.trim().to_owned()),
-            "once" => form.shown = Shown::Link(value.into_owned()),
-            "next" => form.next = Link::wanted(&value),
-            _ => {}
-        }
+fn shown(form: &Form) -> Shown {
+    match form.field("once") {
+        Some(secret) => Shown::Link(secret),
+        None => Shown::Token(form.field("token").unwrap_or_default()),
     }
-    Ok(form)
 }
 
 /// The credential that was filled in, or that a link stands for, which is used up by this.

@@ -1,26 +1,31 @@
 //! The page of this node (ADR 0148): what a browser shows of the cluster, below `/ui`.
 //!
 //! A browser signs in with an operator token, or by a link that a user asked for, and gets the name of a session of this
-//! node. With it each request is authorized as one with the user's own credential would be, and every page is made of rpcs that are asked in the name of who asks. Must
-//! never change anything of the cluster, and never show what its reader could not ask for over gRPC.
+//! node. With it each request is authorized as one with the user's own credential would be, and every page is made of rpcs
+//! that are asked in the name of who asks. Must never show what its reader could not ask for over gRPC, nor change anything
+//! but by the forms of actions (ADR 0154), in [`act`].
 
+mod act;
 mod answer;
+mod change;
 mod cookie;
 mod credential;
 mod events;
+mod form;
 mod links;
 mod login;
 mod name;
 mod origin;
 mod read;
 mod sessions;
+mod suppose;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use jaco_types::{ErrorCode, Rejection};
-use jaco_ui::link::{self, EVENTS, LOGIN, LOGOUT, Link};
-use jaco_ui::{Frame, Login, SignedIn, assets};
+use jaco_ui::link::{self, ACTIONS, EVENTS, LOGIN, LOGOUT, Link};
+use jaco_ui::{Frame, Login, SignedIn, action, assets};
 use tokio::sync::Semaphore;
 use tonic::body::Body;
 use tonic::codegen::http::header::AUTHORIZATION;
@@ -81,6 +86,7 @@ pub(crate) struct Ui {
     sessions: Sessions,
     places: Arc<Semaphore>,
     listeners: Arc<Semaphore>,
+    actions: Arc<Semaphore>,
 }
 
 impl Ui {
@@ -92,6 +98,7 @@ impl Ui {
             sessions,
             places: Arc::new(Semaphore::new(PAGES_MAX)),
             listeners: Arc::new(Semaphore::new(events::LISTENERS_MAX)),
+            actions: Arc::new(Semaphore::new(act::ACTIONS_MAX)),
         }
     }
 
@@ -102,6 +109,7 @@ impl Ui {
             return match head.uri.path() {
                 LOGIN => login::sign_in(&self.context, &self.sessions, head, body).await,
                 LOGOUT => login::sign_out(&self.sessions, &head, body).await,
+                path if path.starts_with(ACTIONS) => act::act(self, &head, body).await,
                 _ => answer::not_allowed("GET, HEAD", body).await,
             };
         }
@@ -159,7 +167,7 @@ impl Ui {
             Rejection::new(ErrorCode::Overloaded, message)
         })?;
         let rpcs = self.rpcs(head);
-        let made = tokio::time::timeout(PAGE_TIME_MAX, read::read(&rpcs, head)).await;
+        let made = tokio::time::timeout(PAGE_TIME_MAX, view(&rpcs, head)).await;
         let render = made.map_err(|_| {
             let message = format!(
                 "the page was not put together within {} s: this node is busy; load it again, or ask another node",
@@ -185,7 +193,17 @@ impl Ui {
             None => SignedIn::EachRequest,
         };
         let now_ms = view::millis(member.clock.now());
-        Ok((member, Frame { now_ms, by: format!("{}, {rights}", author.by), signed_in }))
+        let by = format!("{}, {rights}", author.by);
+        let done = origin::parameter(head, "did").and_then(|name| action::done(&name));
+        Ok((member, Frame { now_ms, by, rights, signed_in, done }))
+    }
+}
+
+/// Reads what a page needs.
+async fn view(rpcs: &Rpcs, head: &Parts) -> read::Render {
+    match suppose::read(rpcs, head).await {
+        Some(of_what_would_be) => of_what_would_be,
+        None => read::read(rpcs, head).await,
     }
 }
 
@@ -211,9 +229,13 @@ pub(crate) fn refusal<B>(rejection: &Rejection, request: &Request<B>) -> Respons
     if status != StatusCode::UNAUTHORIZED || request.uri().path() == EVENTS {
         return answer::plain(rejection);
     }
-    let wanted = request.uri().path_and_query().map_or("", |wanted| wanted.as_str());
-    let login =
-        Login { problem: Some(rejection.message.clone()), next: Link::wanted(wanted), offer: None };
+    let wanted = match *request.method() {
+        Method::GET | Method::HEAD => request.uri().path_and_query().map(|wanted| wanted.as_str()),
+        // A form is not sent again by signing in.
+        _ => None,
+    };
+    let next = wanted.and_then(Link::wanted);
+    let login = Login { problem: Some(rejection.message.clone()), next, offer: None };
     let mut response = answer::page(status, login.html());
     if request.extensions().get::<Session>().is_some() {
         cookie::forget(response.headers_mut());

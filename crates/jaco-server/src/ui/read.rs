@@ -237,12 +237,12 @@ async fn newest(
     Ok(found.into())
 }
 
-async fn cluster(rpcs: &Rpcs) -> Result<v1::ClusterStatusResponse, Rejection> {
+pub(super) async fn cluster(rpcs: &Rpcs) -> Result<v1::ClusterStatusResponse, Rejection> {
     let asked = rpcs.cluster().status(v1::ClusterStatusRequest {}).await;
     asked.map(Response::into_inner).map_err(refused)
 }
 
-async fn status(rpcs: &Rpcs, deployment: &str) -> Part<v1::StatusResponse> {
+pub(super) async fn status(rpcs: &Rpcs, deployment: &str) -> Part<v1::StatusResponse> {
     let deployment = deployment.to_owned();
     let request = v1::StatusRequest { deployment, ..v1::StatusRequest::default() };
     rpcs.status(request).await.map_err(|rejection| in_words(&rejection))
@@ -269,7 +269,7 @@ async fn voters(rpcs: &Rpcs) -> Part<Vec<v1::VoterProgress>> {
 }
 
 /// A part of a page, or why it is missing.
-async fn part<T>(asked: impl Future<Output = Result<Response<T>, Status>>) -> Part<T> {
+pub(super) async fn part<T>(asked: impl Future<Output = Result<Response<T>, Status>>) -> Part<T> {
     match tokio::time::timeout(PART_TIME_MAX, asked).await {
         Ok(Ok(found)) => Ok(found.into_inner()),
         Ok(Err(status)) => Err(in_words(&refused(status))),
@@ -280,12 +280,12 @@ async fn part<T>(asked: impl Future<Output = Result<Response<T>, Status>>) -> Pa
     }
 }
 
-fn in_words(rejection: &Rejection) -> Refused {
+pub(super) fn in_words(rejection: &Rejection) -> Refused {
     Refused { code: rejection.code.as_str().to_owned(), message: rejection.message.clone() }
 }
 
 /// A page about a cluster that this node knows something of.
-fn with_cluster(
+pub(super) fn with_cluster(
     heading: impl Into<String>,
     cluster: Result<v1::ClusterStatusResponse, Rejection>,
     page: impl FnOnce(&v1::ClusterStatusResponse, &Frame) -> (StatusCode, String) + Send + 'static,
@@ -297,7 +297,7 @@ fn with_cluster(
     })
 }
 
-fn problem(
+pub(super) fn problem(
     heading: String,
     rejection: &Rejection,
     cluster: Option<&v1::ClusterStatusResponse>,

@@ -4,6 +4,7 @@
 
 mod archive;
 mod decoders;
+mod forms;
 mod json;
 mod node;
 mod raw;
@@ -13,5 +14,6 @@ mod rpcs;
 mod served;
 mod torture;
 mod ui;
+mod ui_actions;
 mod ui_links;
 mod unread;

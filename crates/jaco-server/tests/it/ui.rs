@@ -25,7 +25,7 @@ const PAGES: [&str; 7] = [
 
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
-    headers: HeaderMap,
+    pub(crate) headers: HeaderMap,
     pub(crate) text: String,
 }
 
@@ -69,7 +69,7 @@ pub(crate) async fn get(channel: &Channel, path: &str, cookie: &str) -> Answer {
 }
 
 /// Sends the form as a browser does from a page of this node.
-async fn sign_in(served: &Served, token: &str) -> Answer {
+pub(crate) async fn sign_in(served: &Served, token: &str) -> Answer {
     let form = format!("token={token}&next=%2Fui%2Faudit");
     let headers = [
         ("content-type", "application/x-www-form-urlencoded"),

@@ -7,16 +7,26 @@ use jaco_proto::v1::{
     SpreadShare, Staleness, StatusResponse, TerminatingInfo, TerminationInfo, TopResponse,
     UnplacedInfo, VoterProgress,
 };
+use jaco_types::Rights;
+use jaco_ui::action::{self, Action, BoundData};
 use jaco_ui::link::Link;
 use jaco_ui::{
     AuditPage, DeploymentPage, Frame, Login, NodePage, OverviewPage, Part, ProblemPage, Question,
     Refused, SignedIn, SignedOut, WhyPage,
 };
 
+use crate::planned;
+
 pub(crate) const NOW: i64 = 1_795_000_000_000;
 
 pub(crate) fn frame(text: &str) -> Frame {
-    Frame { now_ms: NOW, by: text.to_owned(), signed_in: SignedIn::Session }
+    Frame {
+        now_ms: NOW,
+        by: text.to_owned(),
+        rights: Rights::Admin,
+        signed_in: SignedIn::Session,
+        done: action::done("scale"),
+    }
 }
 
 /// Whether what a page is made of could be had.
@@ -191,7 +201,7 @@ fn routes(text: &str) -> Vec<RouteInfo> {
     vec![RouteInfo { redirect: t(), ..route.clone() }, route]
 }
 
-fn had<T>(had: Had, text: &str, value: T) -> Part<T> {
+pub(crate) fn had<T>(had: Had, text: &str, value: T) -> Part<T> {
     match had {
         Had::Everything => Ok(value),
         Had::Little => Err(Refused { code: text.to_owned(), message: text.to_owned() }),
@@ -212,8 +222,7 @@ pub(crate) fn overview(text: &str, much: Had) -> String {
     page.html(&frame(text))
 }
 
-pub(crate) fn deployment_page(text: &str, much: Had) -> String {
-    let (cluster, status) = (cluster(text, much), status(text));
+pub(crate) fn history(text: &str) -> HistoryResponse {
     let t = || text.to_owned();
     let revision = RevisionInfo {
         revision: 2,
@@ -226,12 +235,17 @@ pub(crate) fn deployment_page(text: &str, much: Had) -> String {
         images: [(t(), t())].into(),
         digests: [(t(), t())].into(),
     };
-    let history = HistoryResponse { deployment: t(), revision: 2, revisions: vec![revision] };
+    let earlier = RevisionInfo { revision: 1, ..revision.clone() };
+    HistoryResponse { deployment: t(), revision: 2, revisions: vec![earlier, revision] }
+}
+
+pub(crate) fn deployment_page(text: &str, much: Had) -> String {
+    let (cluster, status) = (cluster(text, much), status(text));
     let page = DeploymentPage {
         cluster: &cluster,
         deployment: &status.deployments[0],
         status: &status,
-        history: had(much, text, history),
+        history: had(much, text, history(text)),
         routes: had(much, text, routes(text)),
     };
     page.html(&frame(text))
@@ -334,6 +348,10 @@ pub(crate) fn all(text: &str) -> Vec<(String, String)> {
             ("node", node_page(text, much)),
             ("why", why_page(text, much)),
             ("audit", audit_page(text, much)),
+            ("whatif", planned::whatif_page(text, much)),
+            ("scale", planned::action_page(text, much, &planned::scale())),
+            ("drain", planned::action_page(text, much, &planned::drain(BoundData::Refuses))),
+            ("remove", planned::action_page(text, much, &Action::Remove { node: "n1".to_owned() })),
         ] {
             pages.push((format!("{name} with {much:?}"), html));
         }

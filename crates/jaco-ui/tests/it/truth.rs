@@ -1,13 +1,20 @@
 //! What a page says is so, and what is not known it says.
 
 use jaco_proto::v1::{ClusterStatusResponse, NodeInfo, ReplicaInfo, StatusResponse};
+use jaco_types::Rights;
 use jaco_ui::{DeploymentPage, Frame, NodePage, OverviewPage, Refused, SignedIn, WhyPage};
 
 use crate::document::Document;
 use crate::samples::{self, Had, NOW};
 
 fn frame() -> Frame {
-    Frame { now_ms: NOW, by: "ann, viewer".to_owned(), signed_in: SignedIn::EachRequest }
+    Frame {
+        now_ms: NOW,
+        by: "ann, viewer".to_owned(),
+        rights: Rights::Viewer,
+        signed_in: SignedIn::EachRequest,
+        done: None,
+    }
 }
 
 fn calm() -> ClusterStatusResponse {

@@ -1,12 +1,13 @@
 //! Asks what the planner would do in a hypothetical cluster.
 
 use jaco_proto::v1::{Preview, WhatifRequest};
+use jaco_sentences::plan as sentences;
 use serde_json::Value;
 
 use crate::error::CliError;
 use crate::output::{Frame, Show};
 use crate::session::Session;
-use crate::view::{plan, reason};
+use crate::view::plan;
 
 /// The plan for a hypothetical cluster.
 pub(crate) async fn whatif(
@@ -25,13 +26,12 @@ pub(crate) struct HypotheticalPlan(Preview);
 impl HypotheticalPlan {
     /// A line for each service with replicas whose data is on the nodes.
     pub(crate) fn bound_by_data(&self) -> impl Iterator<Item = String> {
-        let waits = self.0.waits.iter().filter(|wait| wait.reason == "data_stays_on_node");
-        waits.map(|wait| reason::of_wait(wait, "cannot move"))
+        sentences::bound_by_data(&self.0)
     }
 
     /// A line for each service with replicas that would be pending.
     pub(crate) fn pending(&self) -> impl Iterator<Item = String> {
-        plan::pending_lines(&self.0)
+        sentences::pending(&self.0)
     }
 }
 

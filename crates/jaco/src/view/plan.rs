@@ -1,16 +1,13 @@
 //! Planned changes.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use jaco_proto::v1::{
     ApplyResponse, Loss, PlannedChange, PlannedPort, PlannedRoute, PlannedService, PlannedStay,
     PlannedWait, Preview, Survival,
 };
+use jaco_sentences::plan;
 use serde_json::{Value, json};
 
 use super::json::{non_empty, string_map, without_null};
-use super::reason;
-use crate::format::quantity::{count, natural_order};
 use crate::format::table::Table;
 use crate::output::{Frame, Show};
 
@@ -119,31 +116,9 @@ pub(crate) fn text(preview: &Preview) -> String {
     if !preview.ports.is_empty() {
         parts.push(ports_table(&preview.ports));
     }
-    let mut lines = total(&preview.changes);
-    lines.push_str(&stops_first(&preview.changes));
-    if preview.changes.is_empty() {
-        lines.push_str("no replica would change\n");
-    }
-    if !preview.complete {
-        lines.push_str(
-            "the plan is incomplete: it has more steps than are computed in advance; replicas without a \
-             node get one in a later step\n",
-        );
-    }
-    for line in pending_lines(preview) {
-        lines.push_str(&format!("{line}\n"));
-    }
-    lines.push_str(&stays(&preview.stays));
-    for survival in &preview.survival {
-        lines.push_str(&format!("{}\n", survival_line(survival)));
-    }
+    let lines = plan::notes(preview).iter().map(|line| format!("{line}\n")).collect();
     parts.push(lines);
     parts.join("\n")
-}
-
-/// A line for each service with replicas that could not be placed.
-pub(crate) fn pending_lines(preview: &Preview) -> impl Iterator<Item = String> {
-    preview.waits.iter().map(|wait| reason::of_wait(wait, "could not be placed"))
 }
 
 fn service_json(row: &PlannedService) -> Value {
@@ -236,23 +211,6 @@ fn stay_json(stay: &PlannedStay) -> Value {
     })
 }
 
-/// A line for each replica that stays where its service would not place it any more, and how they move.
-fn stays(stays: &[PlannedStay]) -> String {
-    let mut sorted: Vec<&PlannedStay> = stays.iter().collect();
-    sorted.sort_by(|a, b| natural_order(&a.replica, &b.replica));
-    let line = |stay: &&PlannedStay| {
-        let PlannedStay { replica, node, failed, .. } = stay;
-        format!("{replica} does not comply and stays on {node}: {node} {}\n", failed.join("; "))
-    };
-    let mut text: String = sorted.iter().map(line).collect();
-    if !stays.is_empty() {
-        text.push_str(
-            "a changed rule moves no replica; draining its node moves one without data\n",
-        );
-    }
-    text
-}
-
 fn survival_json(survival: &Survival) -> Value {
     let loss = |loss: &Loss| {
         let waiting: std::collections::BTreeMap<_, _> = loss.waiting.iter().collect();
@@ -278,79 +236,10 @@ fn services_table(rows: &[PlannedService]) -> String {
     table.render()
 }
 
-/// How many replicas change, and how; nothing where a glance at the table tells.
-fn total(rows: &[PlannedChange]) -> String {
-    const COUNTED_FROM: usize = 5;
-    if rows.len() < COUNTED_FROM {
-        return String::new();
-    }
-    let mut actions: BTreeMap<&str, usize> = BTreeMap::new();
-    for row in rows {
-        *actions.entry(row.action.as_str()).or_default() += 1;
-    }
-    let actions: Vec<String> =
-        actions.iter().map(|(action, number)| format!("{number} {action}")).collect();
-    format!("{} would change: {}\n", count(rows.len(), "replica"), actions.join(", "))
-}
-
-/// A sentence for each service whose replicas stop before their successors start.
-fn stops_first(rows: &[PlannedChange]) -> String {
-    let rows = rows.iter().filter(|row| row.order == "stop_first");
-    let services: BTreeSet<String> =
-        rows.map(|row| format!("{}/{}", row.deployment, row.service)).collect();
-    let sentence = |service: &String| {
-        format!(
-            "{service} stops each replica before its successor starts: it writes to a volume, holds a host port, has no room for both, or `order` says so\n"
-        )
-    };
-    services.iter().map(sentence).collect()
-}
-
 fn changes_table(rows: &[PlannedChange]) -> String {
     let mut table = Table::new(&["ACTION", "REPLICA", "NODE", "REASON"]);
-    let mut rows: Vec<&PlannedChange> = rows.iter().collect();
-    rows.sort_by(|a, b| natural_order(&a.replica, &b.replica));
-    for row in rows {
-        let node = match row.action.as_str() {
-            "move" => format!("{} → {}", row.from_node, row.node),
-            _ if row.node.is_empty() && row.from_node.is_empty() => "?".to_owned(),
-            _ if row.node.is_empty() => format!("{} → ?", row.from_node),
-            _ => row.node.clone(),
-        };
-        let mut reason =
-            if row.fields.is_empty() { row.reason.clone() } else { row.fields.join(", ") };
-        match row.order.as_str() {
-            "start_first" => reason.push_str("; start first"),
-            "stop_first" => reason.push_str("; stop first"),
-            _ => {}
-        }
-        table.row([row.action.clone(), row.replica.clone(), node, reason]);
+    for row in plan::sorted(rows) {
+        table.row([row.action.clone(), row.replica.clone(), plan::place(row), plan::why(row)]);
     }
     table.render()
-}
-
-fn survival_line(survival: &Survival) -> String {
-    let of = &survival.of;
-    let head = format!("survives the loss of any one {of}:");
-    if !survival.tried {
-        return format!("{head} not computed, the cluster is too large");
-    }
-    if survival.known == 0 {
-        return format!("{head} no node has a {of}");
-    }
-    if survival.losses.is_empty() {
-        return format!("{head} yes");
-    }
-    let loss = |loss: &Loss| {
-        let waiting: std::collections::BTreeMap<_, _> = loss.waiting.iter().collect();
-        let pending: Vec<_> = waiting
-            .iter()
-            .map(|(service, number)| {
-                format!("{} of {service}", count(**number as usize, "replica"))
-            })
-            .collect();
-        format!("{} ({} would be pending)", loss.lost, pending.join(", "))
-    };
-    let losses: Vec<_> = survival.losses.iter().map(loss).collect();
-    format!("{head} no: {}", losses.join("; "))
 }

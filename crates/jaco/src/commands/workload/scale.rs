@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use jaco_compose::JacoYaml;
+use jaco_compose::scale;
 use jaco_proto::v1::{DeploymentInfo, GetDeploymentResponse, StatusRequest, StatusScope};
 use jaco_types::ErrorCode;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::deploy::{After, reapply};
 use crate::error::CliError;
@@ -88,15 +88,11 @@ async fn only_deployment_with(session: &mut Session, service: &str) -> Result<St
     }
 }
 
-/// Refuses a service whose number of replicas is set in jaco.yaml: it overrides the compose model, and
-/// jaco.yaml is stored as the user wrote it.
+/// Refuses a service whose number of replicas is set in jaco.yaml.
 fn check_overlay(stored: &GetDeploymentResponse, service: &str) -> Result<(), CliError> {
-    if stored.overlay_yaml.is_empty() {
-        return Ok(());
-    }
-    let overlay = JacoYaml::parse("jaco.yaml", stored.overlay_yaml.as_bytes())
+    let set = scale::set_by_overlay(&stored.overlay_yaml, service)
         .map_err(|problems| CliError::Manifest { problems })?;
-    match overlay.service(service).and_then(|service| service.replicas) {
+    match set {
         None => Ok(()),
         Some(replicas) => Err(CliError::Refused {
             code: ErrorCode::InvalidRequest,
@@ -114,44 +110,19 @@ fn scaled(
 ) -> Result<String, CliError> {
     let mut model: Value = serde_json::from_str(&stored.compose_json)
         .map_err(|error| CliError::local("cannot parse the stored compose model", error))?;
-    let found = model.pointer_mut(&format!("/services/{service}")).and_then(Value::as_object_mut);
-    let found = found.ok_or_else(|| CliError::Refused {
+    if scale::set(&mut model, service, replicas) {
+        return Ok(model.to_string());
+    }
+    Err(CliError::Refused {
         code: ErrorCode::ServiceNotFound,
         message: format!("{} has no service {service}", stored.name),
         help: None,
-    })?;
-    let deploy = found.entry("deploy").or_insert_with(|| json!({}));
-    deploy["replicas"] = replicas.into();
-    // The older key for the same number would contradict.
-    found.remove("scale");
-    Ok(model.to_string())
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn stored(compose: &str, overlay: &str) -> GetDeploymentResponse {
-        GetDeploymentResponse {
-            name: "shop".to_owned(),
-            compose_json: compose.to_owned(),
-            overlay_yaml: overlay.to_owned(),
-            ..GetDeploymentResponse::default()
-        }
-    }
-
-    #[test]
-    fn only_the_number_of_replicas_changes() {
-        let stored =
-            stored(r#"{"services":{"web":{"image":"w","scale":2},"db":{"image":"d"}}}"#, "");
-        let expected = json!({ "services": {
-            "web": { "image": "w", "deploy": { "replicas": 5 } },
-            "db": { "image": "d" },
-        }});
-        let model: Value = serde_json::from_str(&scaled(&stored, "web", 5).unwrap()).unwrap();
-        assert_eq!(model, expected);
-        assert!(scaled(&stored, "wbe", 5).is_err());
-    }
 
     /// The number is an argument of its own, or follows the service as in `jaco whatif --scale`.
     #[test]
@@ -162,16 +133,6 @@ mod tests {
         assert_eq!(
             (read("web", None), read("web=3", Some(3)), read("web=x", None)),
             (None, None, None)
-        );
-    }
-
-    #[test]
-    fn number_set_in_jaco_yaml_is_not_changed() {
-        let with = "deployment: shop\nservices:\n  - name: web\n    replicas: 3\n";
-        let without = "deployment: shop\nservices:\n  - name: web\n    placement: spread\n";
-        let check = |overlay, service| check_overlay(&stored("{}", overlay), service).is_ok();
-        assert!(
-            !check(with, "web") && check(with, "db") && check(without, "web") && check("", "web")
         );
     }
 }
