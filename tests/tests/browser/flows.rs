@@ -4,7 +4,9 @@ use jaco_testkit::browser::{Browser, Scripts};
 use jaco_testkit::eventually;
 use serde_json::{Value, json};
 
-use crate::site::{PAGES, STILL, apply, cluster, jaco, sign_in, signed_in, site, token};
+use crate::site::{
+    PAGES, STILL, apply, cluster, jaco, sign_in, signed_in, signed_in_as, site, token,
+};
 
 /// R-OPS-1: a browser that trusts the cluster's authority, as docs/ui.md says, signs in with a token, comes back to the page
 /// that it wanted, and is a stranger again once it signs out. It complains of nothing: neither of scripts nor of a policy.
@@ -158,4 +160,72 @@ async fn pages_are_whole_without_scripts() {
     without.click("form.find button").await;
     assert_eq!(without.path().await, "/ui/why?deployment=shop&service=db&replica=");
     assert!(without.text().await.contains("Node by node"), "{}", without.text().await);
+}
+
+/// R-OPS-1: an operator scales a service on the page, sees first what would happen, and then what does; the history of the
+/// browser does nothing a second time. A viewer is shown no way to it.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_scales_on_the_page() {
+    for scripts in [Scripts::Run, Scripts::Blocked] {
+        let cluster = cluster().await;
+        let viewer = signed_in(&cluster, scripts, "/ui/deployments/shop").await;
+        let ways = "return document.querySelectorAll('a[href^=\"/ui/do/\"]').length";
+        assert_eq!(viewer.run(ways).await, json!(0));
+
+        let path = "/ui/deployments/shop";
+        let browser = signed_in_as(&cluster, scripts, path, ("oscar", "operator")).await;
+        browser.click("#actions a[aria-label='Scale shop/web']").await;
+        browser.fill("#scale-replicas", "8").await;
+        browser.click("form.find button").await;
+        let planned = browser.text().await;
+        assert!(planned.contains("jaco scale shop/web 8"), "{planned}");
+        assert!(planned.contains("shop-web-7"), "{planned}");
+        browser.click("form.act button").await;
+        assert!(browser.path().await.starts_with(path), "{}", browser.path().await);
+        eventually("eight replicas run", || async {
+            browser.open(path).await;
+            let text = browser.text().await;
+            if text.contains("8 of 8") { Ok(()) } else { Err(text) }
+        })
+        .await;
+        let revisions = "return document.querySelectorAll('#revisions tbody tr').length";
+        assert_eq!(browser.run(revisions).await, json!(2));
+        // Back to the form, and sent once more.
+        browser.run("history.go(-2)").await;
+        eventually("the form is there again", || async {
+            let path = browser.path().await;
+            if path.starts_with("/ui/do/scale") { Ok(()) } else { Err(path) }
+        })
+        .await;
+        let form = browser.run("return !!document.querySelector('form.act button')").await;
+        assert_eq!(form, json!(true));
+        browser.click("form.act button").await;
+        browser.open(path).await;
+        assert_eq!(browser.run(revisions).await, json!(2), "it is that already");
+        assert!(browser.text().await.contains("8 of 8"));
+        assert_eq!(browser.complaints().await, Vec::<String>::new());
+    }
+}
+
+/// R-OPS-1: what cannot be undone is done only once its name was typed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deletion_has_to_be_typed() {
+    let cluster = cluster().await;
+    let path = "/ui/deployments/shop";
+    let browser = signed_in_as(&cluster, Scripts::Run, path, ("oscar", "operator")).await;
+    browser.click("#actions a[aria-label='Delete shop']").await;
+    browser.fill("#typed", "shap").await;
+    browser.click("form.act button").await;
+    let text = browser.text().await;
+    assert!(text.contains("what was typed is not the name"), "{text}");
+    assert!(jaco(&cluster, &["status"]).contains("shop"));
+    browser.fill("#typed", "shop").await;
+    browser.click("form.act button").await;
+    assert!(browser.path().await.starts_with("/ui?did=delete"), "{}", browser.path().await);
+    eventually("it is gone from the overview", || async {
+        browser.open("/ui").await;
+        let text = browser.text().await;
+        if text.contains("There are none") { Ok(()) } else { Err(text) }
+    })
+    .await;
 }

@@ -55,7 +55,17 @@ pub(crate) async fn signed_in(cluster: &Cluster, scripts: Scripts, path: &str) -
         Scripts::Run => "ann",
         Scripts::Blocked => "bob",
     };
-    let token = token(cluster, name, "viewer").await;
+    signed_in_as(cluster, scripts, path, (name, "viewer")).await
+}
+
+/// A browser at a page of the first node, signed in with a token of this name and role.
+pub(crate) async fn signed_in_as(
+    cluster: &Cluster,
+    scripts: Scripts,
+    path: &str,
+    (name, role): (&str, &str),
+) -> Browser {
+    let token = token(cluster, name, role).await;
     let browser = Browser::start(&site(cluster, &cluster.nodes[0]), scripts).await;
     browser.open(path).await;
     sign_in(&browser, &token).await;
@@ -81,11 +91,12 @@ pub(crate) async fn sign_in(browser: &Browser, token: &str) {
 }
 
 /// The pages that a viewer has.
-pub(crate) const PAGES: [&str; 5] = [
+pub(crate) const PAGES: [&str; 6] = [
     "/ui",
     "/ui/deployments/shop",
     "/ui/nodes/n1",
     "/ui/why?deployment=shop&service=web",
+    "/ui/whatif?lose=n2",
     "/ui/audit",
 ];
 
