@@ -24,6 +24,7 @@ use crate::gate::Gate;
 use crate::images::ImageStore;
 use crate::log_tail::LogTail;
 use crate::metrics::Metrics;
+use crate::past::Past;
 use crate::peers::Peers;
 use crate::raft::RaftStore;
 use crate::recovery::Recovery;
@@ -70,6 +71,8 @@ pub struct Member {
     pub gate: Gate,
     /// What is rendered for watchers.
     pub feeds: Feeds,
+    /// States of before.
+    pub past: Past,
     /// What the metrics are made of.
     pub metrics: Metrics,
     /// The end of the daemon's log.

@@ -27,7 +27,7 @@ use jaco_server::refusals::Refusals;
 use jaco_server::transport::PeerTransport;
 use jaco_server::{
     ClusterKey, ClusterMachine, EdgeProbe, Feeds, Gate, GateOptions, ImageStore, Lifecycle, Member,
-    Peers, RaftStore, Recovery, RouterProbe, UnreadLimits, refusals, serve, uses,
+    Past, Peers, RaftStore, Recovery, RouterProbe, UnreadLimits, refusals, serve, uses,
 };
 use jaco_state::command::NetworkBegin;
 use jaco_state::edge::SealedKey;
@@ -176,6 +176,7 @@ pub(crate) async fn start(
         recovery: Recovery::begin(),
         gate: Gate::new(GateOptions::default()),
         feeds: Feeds::default(),
+        past: Past::default(),
         metrics: Metrics::new(Arc::clone(&node.tallies), Arc::clone(&reader) as Arc<dyn ReadNode>),
         log: node.log.clone(),
         stopping: node.shutdown.clone(),

@@ -5,7 +5,9 @@
 //! never change anything of the cluster, and never show what its reader could not ask for over gRPC.
 
 mod answer;
+mod closer;
 mod cookie;
+mod earlier;
 mod events;
 mod login;
 mod origin;

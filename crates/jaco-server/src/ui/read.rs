@@ -16,6 +16,7 @@ use tonic::codegen::http::request::Parts;
 use tonic::{Response, Status};
 
 use super::origin::parameter;
+use super::{closer, earlier};
 use crate::gateway::{self, Rpcs, refused};
 
 /// How long a page waits for a part of it. What only the leader knows is late where there is none.
@@ -39,6 +40,9 @@ enum View<'p> {
     Node(&'p str),
     Why,
     Audit,
+    Difference(&'p str),
+    Logs,
+    Network,
     Nothing,
 }
 
@@ -47,21 +51,43 @@ fn at(path: &str) -> View<'_> {
     match segments[..] {
         [] => View::Overview,
         ["deployments", name] => View::Deployment(name),
+        ["deployments", name, "diff"] => View::Difference(name),
         ["nodes", name] => View::Node(name),
         ["why"] => View::Why,
         ["audit"] => View::Audit,
+        ["logs"] => View::Logs,
+        ["network"] => View::Network,
         _ => View::Nothing,
     }
 }
 
 /// Reads what a page needs.
 pub(super) async fn read(rpcs: &Rpcs, head: &Parts) -> Render {
-    match at(head.uri.path()) {
+    let index = match earlier::index(head) {
+        Ok(index) => index,
+        Err(rejection) => {
+            let heading = "Not found".to_owned();
+            return Box::new(move |frame: &Frame| problem(heading, &rejection, None, frame));
+        }
+    };
+    let find = || parameter(head, "find").unwrap_or_default();
+    match (at(head.uri.path()), index) {
+        (View::Overview, Some(index)) => earlier::overview(rpcs, find(), index).await,
+        (View::Deployment(name), Some(index)) => earlier::deployment(rpcs, name, index).await,
+        (view, _) => read_now(rpcs, head, view).await,
+    }
+}
+
+async fn read_now(rpcs: &Rpcs, head: &Parts, view: View<'_>) -> Render {
+    match view {
         View::Overview => overview(rpcs, parameter(head, "find").unwrap_or_default()).await,
         View::Deployment(name) => deployment(rpcs, name).await,
         View::Node(name) => node(rpcs, name).await,
         View::Why => why(rpcs, head).await,
         View::Audit => audit(rpcs, head).await,
+        View::Difference(name) => closer::difference(rpcs, head, name).await,
+        View::Logs => closer::logs(rpcs, head).await,
+        View::Network => closer::network(rpcs).await,
         View::Nothing => {
             let message = "there is nothing at this path of the page: the overview leads to all that there is";
             let heading = "Not found".to_owned();
@@ -78,7 +104,7 @@ async fn overview(rpcs: &Rpcs, find: String) -> Render {
     let (cluster, status, routes, voters) =
         tokio::join!(cluster(rpcs), status(rpcs, ""), routes(rpcs, ""), voters(rpcs));
     with_cluster("Overview", cluster, move |cluster, frame| {
-        let page = OverviewPage { cluster, status, routes, voters, find };
+        let page = OverviewPage { cluster, status, routes, voters, find, around: None };
         (StatusCode::OK, page.html(frame))
     })
 }
@@ -103,7 +129,8 @@ async fn deployment(rpcs: &Rpcs, name: &str) -> Render {
             let missing = Rejection::new(ErrorCode::DeploymentNotFound, message);
             return problem(heading, &missing, Some(cluster), frame);
         };
-        let page = DeploymentPage { cluster, deployment, status: &status, history, routes };
+        let page =
+            DeploymentPage { cluster, deployment, status: &status, history, routes, around: None };
         (StatusCode::OK, page.html(frame))
     })
 }
@@ -186,7 +213,7 @@ async fn audit(rpcs: &Rpcs, head: &Parts) -> Render {
 }
 
 /// The newest events before one, or of all; one more than a page has, if there are so many. The newest one first.
-async fn events(
+pub(super) async fn events(
     rpcs: &Rpcs,
     request: v1::AuditRequest,
     before: &str,
@@ -237,7 +264,7 @@ async fn newest(
     Ok(found.into())
 }
 
-async fn cluster(rpcs: &Rpcs) -> Result<v1::ClusterStatusResponse, Rejection> {
+pub(super) async fn cluster(rpcs: &Rpcs) -> Result<v1::ClusterStatusResponse, Rejection> {
     let asked = rpcs.cluster().status(v1::ClusterStatusRequest {}).await;
     asked.map(Response::into_inner).map_err(refused)
 }
@@ -269,7 +296,7 @@ async fn voters(rpcs: &Rpcs) -> Part<Vec<v1::VoterProgress>> {
 }
 
 /// A part of a page, or why it is missing.
-async fn part<T>(asked: impl Future<Output = Result<Response<T>, Status>>) -> Part<T> {
+pub(super) async fn part<T>(asked: impl Future<Output = Result<Response<T>, Status>>) -> Part<T> {
     match tokio::time::timeout(PART_TIME_MAX, asked).await {
         Ok(Ok(found)) => Ok(found.into_inner()),
         Ok(Err(status)) => Err(in_words(&refused(status))),
@@ -280,12 +307,12 @@ async fn part<T>(asked: impl Future<Output = Result<Response<T>, Status>>) -> Pa
     }
 }
 
-fn in_words(rejection: &Rejection) -> Refused {
+pub(super) fn in_words(rejection: &Rejection) -> Refused {
     Refused { code: rejection.code.as_str().to_owned(), message: rejection.message.clone() }
 }
 
 /// A page about a cluster that this node knows something of.
-fn with_cluster(
+pub(super) fn with_cluster(
     heading: impl Into<String>,
     cluster: Result<v1::ClusterStatusResponse, Rejection>,
     page: impl FnOnce(&v1::ClusterStatusResponse, &Frame) -> (StatusCode, String) + Send + 'static,
@@ -297,7 +324,7 @@ fn with_cluster(
     })
 }
 
-fn problem(
+pub(super) fn problem(
     heading: String,
     rejection: &Rejection,
     cluster: Option<&v1::ClusterStatusResponse>,
@@ -331,6 +358,9 @@ mod tests {
             ("/ui/nodes/n1", View::Node("n1")),
             ("/ui/why", View::Why),
             ("/ui/audit/", View::Audit),
+            ("/ui/logs", View::Logs),
+            ("/ui/network", View::Network),
+            ("/ui/deployments/shop/diff", View::Difference("shop")),
             ("/ui/deployments", View::Nothing),
             ("/ui/deployments/shop/x", View::Nothing),
             ("/ui/x", View::Nothing),

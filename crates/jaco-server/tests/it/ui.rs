@@ -13,7 +13,7 @@ use tower::{Service, ServiceExt};
 
 use crate::served::Served;
 
-const PAGES: [&str; 7] = [
+const PAGES: [&str; 10] = [
     "/ui",
     "/ui/",
     "/ui/deployments/shop",
@@ -21,12 +21,15 @@ const PAGES: [&str; 7] = [
     "/ui/why",
     "/ui/why?deployment=shop&service=web",
     "/ui/audit",
+    "/ui/network",
+    "/ui?at=3",
+    "/ui/deployments/shop?at=4",
 ];
 
-struct Answer {
-    status: StatusCode,
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
     headers: HeaderMap,
-    text: String,
+    pub(crate) text: String,
 }
 
 impl Answer {
@@ -35,7 +38,7 @@ impl Answer {
     }
 
     /// What a browser sends back of the cookie.
-    fn cookie(&self) -> String {
+    pub(crate) fn cookie(&self) -> String {
         self.header("set-cookie").split(';').next().unwrap().to_owned()
     }
 }
@@ -57,14 +60,14 @@ fn request(method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> 
     request.body(Body::new(body.to_owned())).unwrap()
 }
 
-async fn get(channel: &Channel, path: &str, cookie: &str) -> Answer {
+pub(crate) async fn get(channel: &Channel, path: &str, cookie: &str) -> Answer {
     let headers = [("cookie", cookie)];
     let headers = if cookie.is_empty() { &headers[..0] } else { &headers[..] };
     send(channel, request(Method::GET, path, headers, "")).await
 }
 
 /// Sends the form as a browser does from a page of this node.
-async fn sign_in(served: &Served, token: &str) -> Answer {
+pub(crate) async fn sign_in(served: &Served, token: &str) -> Answer {
     let form = format!("token={token}&next=%2Fui%2Faudit");
     let headers = [
         ("content-type", "application/x-www-form-urlencoded"),
@@ -74,7 +77,7 @@ async fn sign_in(served: &Served, token: &str) -> Answer {
     send(&served.stranger, request(Method::POST, "/ui/login", &headers, &form)).await
 }
 
-async fn token(served: &Served, name: &str, role: Role, ttl_secs: u64) -> String {
+pub(crate) async fn token(served: &Served, name: &str, role: Role, ttl_secs: u64) -> String {
     let request = v1::IssueOperatorTokenRequest {
         name: name.to_owned(),
         role: role.to_string(),
@@ -85,7 +88,7 @@ async fn token(served: &Served, name: &str, role: Role, ttl_secs: u64) -> String
     issued.unwrap().into_inner().token
 }
 
-async fn with_deployment() -> Served {
+pub(crate) async fn with_deployment() -> Served {
     let served = Served::start().await;
     served.found().await;
     let model = r#"{"name":"shop","services":{"web":{"image":"web:1"}}}"#;

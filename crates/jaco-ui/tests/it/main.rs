@@ -5,6 +5,7 @@ mod assets;
 mod document;
 mod escaping;
 mod palette;
+mod reading;
 mod samples;
 mod size;
 mod truth;

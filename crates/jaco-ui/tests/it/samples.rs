@@ -13,6 +13,8 @@ use jaco_ui::{
     Refused, SignedIn, SignedOut, WhyPage,
 };
 
+use crate::reading;
+
 pub(crate) const NOW: i64 = 1_795_000_000_000;
 
 pub(crate) fn frame(text: &str) -> Frame {
@@ -167,6 +169,7 @@ pub(crate) fn status(text: &str) -> StatusResponse {
         nodes: vec![node(text)],
         staleness: None,
         more: false,
+        past: None,
     }
 }
 
@@ -191,7 +194,7 @@ fn routes(text: &str) -> Vec<RouteInfo> {
     vec![RouteInfo { redirect: t(), ..route.clone() }, route]
 }
 
-fn had<T>(had: Had, text: &str, value: T) -> Part<T> {
+pub(crate) fn had<T>(had: Had, text: &str, value: T) -> Part<T> {
     match had {
         Had::Everything => Ok(value),
         Had::Little => Err(Refused { code: text.to_owned(), message: text.to_owned() }),
@@ -208,6 +211,7 @@ pub(crate) fn overview(text: &str, much: Had) -> String {
         routes: had(much, text, routes(text)),
         voters: had(much, text, vec![voter]),
         find: text.to_owned(),
+        around: None,
     };
     page.html(&frame(text))
 }
@@ -233,6 +237,7 @@ pub(crate) fn deployment_page(text: &str, much: Had) -> String {
         status: &status,
         history: had(much, text, history),
         routes: had(much, text, routes(text)),
+        around: None,
     };
     page.html(&frame(text))
 }
@@ -297,11 +302,10 @@ pub(crate) fn why_page(text: &str, much: Had) -> String {
     page.html(&frame(text))
 }
 
-pub(crate) fn audit_page(text: &str, much: Had) -> String {
-    let cluster = cluster(text, much);
+pub(crate) fn event(text: &str, index: u64) -> AuditEvent {
     let t = || text.to_owned();
-    let event = AuditEvent {
-        index: 7,
+    AuditEvent {
+        index,
         number: 1,
         kind: t(),
         at_ms: NOW - 100,
@@ -311,10 +315,15 @@ pub(crate) fn audit_page(text: &str, much: Had) -> String {
         previous: t(),
         origin: t(),
         gap: None,
-    };
+    }
+}
+
+pub(crate) fn audit_page(text: &str, much: Had) -> String {
+    let cluster = cluster(text, much);
+    let t = || text.to_owned();
     let page = AuditPage {
         cluster: &cluster,
-        events: had(much, text, vec![event]),
+        events: had(much, text, vec![event(text, 7)]),
         before: t(),
         older: t(),
         deployment: t(),
@@ -334,6 +343,9 @@ pub(crate) fn all(text: &str) -> Vec<(String, String)> {
             ("node", node_page(text, much)),
             ("why", why_page(text, much)),
             ("audit", audit_page(text, much)),
+            ("overview then", reading::overview_then(text, much)),
+            ("deployment then", reading::deployment_then(text, much)),
+            ("network", reading::network(text, much)),
         ] {
             pages.push((format!("{name} with {much:?}"), html));
         }
@@ -342,6 +354,8 @@ pub(crate) fn all(text: &str) -> Vec<(String, String)> {
     let problem = ProblemPage { heading: text.to_owned(), refused, cluster: None };
     pages.push(("problem".to_owned(), problem.html(&frame(text))));
     let login = Login { problem: Some(text.to_owned()), next: Link::wanted("/ui/why?replica=a") };
+    pages.push(("logs".to_owned(), reading::logs(text)));
+    pages.push(("difference".to_owned(), reading::difference(text)));
     pages.push(("login".to_owned(), login.html()));
     pages.push(("signed out".to_owned(), SignedOut.html()));
     pages
