@@ -29,9 +29,16 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const KEPT: Duration = Duration::from_secs(60);
 
 /// Makes states of before, one at a time.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Past {
+    time_max: Duration,
     last: Arc<Mutex<Last>>,
+}
+
+impl Default for Past {
+    fn default() -> Self {
+        Self::within(TIME_MAX)
+    }
 }
 
 /// The state that was made last, and the number of requests so far.
@@ -53,6 +60,12 @@ pub struct Then {
 }
 
 impl Past {
+    /// Works on a state for so long in a request, or for one piece of it.
+    #[must_use]
+    pub fn within(time_max: Duration) -> Self {
+        Self { time_max, last: Arc::default() }
+    }
+
     /// The state at an index.
     ///
     /// # Errors
@@ -69,19 +82,19 @@ impl Past {
         let kept = kept(member, index)?;
         let mut rebuilt = begin(member, index, last.rebuilt.take()).await?;
         while rebuilt.next <= index {
-            if begun.elapsed() >= TIME_MAX {
+            let entries = member.store.raft().past_entries(rebuilt.next, index).await;
+            let entries = entries.map_err(|error| refusal(member, index, &error))?;
+            let turn = member.gate.turn().await?;
+            rebuilt = turn.run(move || rebuilt.replay(entries)).await??;
+            if rebuilt.next <= index && begun.elapsed() >= self.time_max {
                 let message = format!(
-                    "the state at index {index} is made again up to index {} so far: ask again, it goes on from there",
+                    "the state at index {index} is made again before index {} so far: ask again, it goes on from there",
                     rebuilt.next
                 );
                 last.rebuilt = Some(rebuilt);
                 self.forget_later(last.requests);
                 return Err(Rejection::new(ErrorCode::Overloaded, message));
             }
-            let entries = member.store.raft().past_entries(rebuilt.next, index).await;
-            let entries = entries.map_err(|error| refusal(member, index, &error))?;
-            let turn = member.gate.turn().await?;
-            rebuilt = turn.run(move || rebuilt.replay(entries)).await??;
         }
         let then = Then { state: rebuilt.state.clone(), at: rebuilt.at, kept };
         last.rebuilt = Some(rebuilt);

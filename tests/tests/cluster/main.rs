@@ -40,6 +40,7 @@ mod operator_certificates;
 mod orders;
 mod outages;
 mod page;
+mod page_reading;
 #[path = "../pebble.rs"]
 mod pebble;
 mod planning;

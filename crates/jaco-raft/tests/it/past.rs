@@ -58,7 +58,8 @@ async fn kept_states_are_those_that_there_were() {
         let mut cluster = Cluster::of_three_with(limits).await;
         let mut written = Vec::new();
         for number in 0..30 + random.below(60) {
-            let payload = format!("{seed}/{number}/{}", "x".repeat(random.below(300) as usize));
+            let bytes = usize::try_from(random.below(300)).unwrap();
+            let payload = format!("{seed}/{number}/{}", "x".repeat(bytes));
             let index = cluster.write(&payload).await;
             written.push((index, Bytes::from(payload)));
         }

@@ -11,7 +11,7 @@ use super::read::{Render, cluster, events, in_words, problem, with_cluster};
 use crate::gateway::{Rpcs, refused};
 use crate::status::invalid;
 
-/// How many events are shown before the moment, and how many after it.
+/// How many events are shown up to the moment, unless it wrote more, and how many after it.
 const EVENTS: usize = 8;
 
 /// The index that a request names, if it names one.
@@ -99,7 +99,9 @@ async fn around(rpcs: &Rpcs, deployment: &str, index: u64) -> Around {
     let before = format!("{}/0", index.saturating_add(1));
     let upto = events(rpcs, request.clone(), &before).await;
     let upto = upto.map(|mut events| {
-        events.truncate(EVENTS);
+        // One entry may have written more: the way back to the one before it is kept.
+        let before = events.iter().position(|event| event.index < index);
+        events.truncate(before.map_or(EVENTS, |place| EVENTS.max(place + 1)));
         events
     });
     Around {

@@ -122,3 +122,37 @@ async fn what_is_not_kept_is_refused() {
     assert!(past.at_ms > 0 && past.kept_from == 0 && past.kept_to >= newest, "{past:?}");
     served.node.store.raft().shutdown().await.unwrap();
 }
+
+/// R-OPS-1, R-IN-3: a request works on a state for a bounded time only; the next one goes on where it ended.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_way_back_is_gone_in_steps() {
+    let served = Served::start().await;
+    served.found().await;
+    let mut deploy = DeployClient::new(served.local.clone());
+    // Several reads of the log.
+    for number in 0..24 {
+        let text = "x".repeat(150_000);
+        let model = format!(
+            r#"{{"name":"shop","services":{{"web":{{"image":"web:{number}","labels":{{"a":"{text}"}}}}}}}}"#
+        );
+        let request = v1::ApplyRequest { compose_json: model, ..Default::default() };
+        deploy.apply(request).await.expect("it is admitted");
+    }
+    let expected = served.node.store.read(ClusterState::clone);
+    let past = Past::within(Duration::ZERO);
+    let mut steps = Vec::new();
+    let then = loop {
+        match past.at(&served.node, expected.index.0).await {
+            Ok(then) => break then,
+            Err(refused) => {
+                assert_eq!(refused.code, ErrorCode::Overloaded, "{refused}");
+                steps.push(refused.message);
+            }
+        }
+    };
+    assert_eq!(then.state, expected);
+    assert!((1..24).contains(&steps.len()), "{steps:?}");
+    steps.dedup();
+    assert!(steps.len() > 1, "each goes on where the one before it ended: {steps:?}");
+    served.node.store.raft().shutdown().await.unwrap();
+}
