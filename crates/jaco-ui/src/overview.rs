@@ -202,16 +202,14 @@ impl OverviewPage<'_> {
                 shortened(&one.notes()).into(),
             ]);
         }
-        let content = match table.is_empty() {
+        let mut content = match table.is_empty() {
             true => vec![sentence("No name has this.")],
-            false => vec![
-                table.element(),
-                shown_of(wanted.len(), "node"),
-                el("p").with(
-                    el("a").href(&Link::network()).with("Which node reaches which, measured now"),
-                ),
-            ],
+            false => vec![table.element(), shown_of(wanted.len(), "node")],
         };
+        if at == When::Now {
+            let network = el("a").href(&Link::network()).with("Which node reaches which");
+            content.push(el("p").with(network).with(", measured when it is asked."));
+        }
         section("nodes", "Nodes", content)
     }
 }

@@ -38,9 +38,10 @@ async fn pages_show_an_earlier_moment() {
 
     let path = |index| format!("/ui/deployments/shop?at={index}");
     let then = get(&served.local, &path(first), "").await;
-    assert!(then.text.contains("web:1") && !then.text.contains("web:2"), "{}", then.text);
+    let (old, new) = ("<td>web:1</td>", "<td>web:2</td>");
+    assert!(then.text.contains(old) && !then.text.contains(new), "{}", then.text);
     let now = get(&served.local, &path(third), "").await;
-    assert!(now.text.contains("web:2"), "{}", now.text);
+    assert!(now.text.contains(new) && !now.text.contains(old), "{}", now.text);
     assert!(now.text.contains("What happened around it"), "{}", now.text);
 
     let audit = get(&served.local, "/ui/audit", "").await;
