@@ -62,7 +62,7 @@ pub fn trouble(way: &ExaminedWay, mtu: u32) -> Option<Trouble> {
 mod tests {
     use super::*;
 
-    /// R-FAULT-5: a way on which something is lost is told by what is lost, and one that takes all packets is not.
+    /// R-OPS-1: a way on which something is lost is told by what is lost, and one that takes all packets is not.
     #[test]
     fn ways_are_told_by_what_is_lost() {
         let sound = ExaminedWay {

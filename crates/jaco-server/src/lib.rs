@@ -52,7 +52,7 @@ pub use images::ImageStore;
 pub use log_tail::LogTail;
 pub use member::{Lifecycle, Member, Stage};
 pub use openmetrics::reference as metrics_reference;
-pub use past::{Past, Then};
+pub use past::{Past, Source as PastSource, Then};
 pub use peers::Peers;
 pub use pulls::message as pull_message;
 pub use raft::transport;

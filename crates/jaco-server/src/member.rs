@@ -24,7 +24,7 @@ use crate::gate::Gate;
 use crate::images::ImageStore;
 use crate::log_tail::LogTail;
 use crate::metrics::Metrics;
-use crate::past::Past;
+use crate::past::{Past, Source, Then};
 use crate::peers::Peers;
 use crate::raft::RaftStore;
 use crate::recovery::Recovery;
@@ -128,6 +128,22 @@ impl Member {
             Outcome::Rejected(rejection) => Err(rejection),
             Outcome::Done | Outcome::NodeAdmitted { .. } | Outcome::Deployed { .. } => Ok(applied),
         }
+    }
+}
+
+impl Member {
+    /// The state as it was at an index.
+    ///
+    /// # Errors
+    /// Those of [`Past::at`].
+    pub async fn state_at(&self, index: u64) -> Result<Then, Rejection> {
+        self.past.at(self.past_source(), index).await
+    }
+
+    /// What states of before are made of on this node.
+    #[must_use]
+    pub fn past_source(&self) -> Source<'_> {
+        Source { raft: self.store.raft(), gate: &self.gate, hostname: &self.hostname }
     }
 }
 

@@ -11,11 +11,11 @@ use std::time::Duration;
 use jaco_proto::storage;
 use jaco_raft::{PastBase, PastEntry, Raft};
 use jaco_state::{ClusterState, apply};
-use jaco_types::{ErrorCode, Rejection, StateIndex, Timestamp};
+use jaco_types::{ErrorCode, Hostname, Rejection, StateIndex, Timestamp};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use crate::member::Member;
+use crate::gate::Gate;
 use crate::raft::ClusterMachine;
 
 /// How long a request works on a state. What is made by then is kept: the next one goes on from there.
@@ -27,6 +27,17 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// How long the last state is kept for a request about the same index, or a later one. It may be as large as the state of
 /// now.
 const KEPT: Duration = Duration::from_secs(60);
+
+/// What states are made of, and by whom.
+#[derive(Debug, Clone, Copy)]
+pub struct Source<'m> {
+    /// Has the snapshots and the log.
+    pub raft: &'m Raft<ClusterMachine>,
+    /// Gives turns to those that compute.
+    pub gate: &'m Gate,
+    /// The node, for refusals.
+    pub hostname: &'m Hostname,
+}
 
 /// Makes states of before, one at a time.
 #[derive(Debug)]
@@ -71,7 +82,7 @@ impl Past {
     /// # Errors
     /// `index_not_kept` if this node cannot make it again, `overloaded` if others are made, or if it takes longer than one
     /// request may: what was done until then is kept, and a repeated request goes on from there.
-    pub async fn at(&self, member: &Member, index: u64) -> Result<Then, Rejection> {
+    pub async fn at(&self, source: Source<'_>, index: u64) -> Result<Then, Rejection> {
         let waiting = tokio::time::timeout(PATIENCE, Arc::clone(&self.last).lock_owned()).await;
         let mut last = waiting.map_err(|_| {
             let message = "this node makes another state of before again, one at a time: ask again in a moment, or another node";
@@ -79,12 +90,12 @@ impl Past {
         })?;
         last.requests += 1;
         let begun = Instant::now();
-        let kept = kept(member, index)?;
-        let mut rebuilt = begin(member, index, last.rebuilt.take()).await?;
+        let kept = kept(source, index)?;
+        let mut rebuilt = begin(source, index, last.rebuilt.take()).await?;
         while rebuilt.next <= index {
-            let entries = member.store.raft().past_entries(rebuilt.next, index).await;
-            let entries = entries.map_err(|error| refusal(member, index, &error))?;
-            let turn = member.gate.turn().await?;
+            let entries = source.raft.past_entries(rebuilt.next, index).await;
+            let entries = entries.map_err(|error| refusal(source, index, &error))?;
+            let turn = source.gate.turn().await?;
             rebuilt = turn.run(move || rebuilt.replay(entries)).await??;
             if rebuilt.next <= index && begun.elapsed() >= self.time_max {
                 let message = format!(
@@ -155,46 +166,50 @@ impl Rebuilt {
 }
 
 /// The state to go on from: the last one, or a snapshot that is nearer.
-async fn begin(member: &Member, index: u64, last: Option<Rebuilt>) -> Result<Rebuilt, Rejection> {
-    let base = member.store.raft().past_base(index);
-    let base = base.map_err(|error| refusal(member, index, &error))?;
-    let base = base.ok_or_else(|| not_kept(member.store.raft(), member, index))?;
+async fn begin(
+    source: Source<'_>,
+    index: u64,
+    last: Option<Rebuilt>,
+) -> Result<Rebuilt, Rejection> {
+    let base = source.raft.past_base(index);
+    let base = base.map_err(|error| refusal(source, index, &error))?;
+    let base = base.ok_or_else(|| not_kept(source, index))?;
     let usable = last.filter(|last| last.next <= index + 1 && base.next() <= last.next);
     if let Some(last) = usable {
         return Ok(last);
     }
-    let read = member.gate.turn().await?.run(move || Rebuilt::of(&base)).await?;
-    read.map_err(|error| refusal(member, index, &error))
+    let read = source.gate.turn().await?.run(move || Rebuilt::of(&base)).await?;
+    read.map_err(|error| refusal(source, index, &error))
 }
 
 /// What this node can show, if the index is part of that.
-fn kept(member: &Member, index: u64) -> Result<RangeInclusive<u64>, Rejection> {
-    let kept = member.store.raft().past();
-    let kept = kept.map_err(|error| unreadable(member, index, &error))?;
+fn kept(source: Source<'_>, index: u64) -> Result<RangeInclusive<u64>, Rejection> {
+    let kept = source.raft.past();
+    let kept = kept.map_err(|error| unreadable(source, index, &error))?;
     if kept.contains(&index) {
         return Ok(kept);
     }
-    Err(outside(member, index, &kept))
+    Err(outside(source, index, &kept))
 }
 
 /// The refusal of a state that could not be read. A snapshot may have come in between.
-fn refusal(member: &Member, index: u64, error: &io::Error) -> Rejection {
+fn refusal(source: Source<'_>, index: u64, error: &io::Error) -> Rejection {
     if error.kind() == io::ErrorKind::NotFound {
-        return not_kept(member.store.raft(), member, index);
+        return not_kept(source, index);
     }
-    unreadable(member, index, error)
+    unreadable(source, index, error)
 }
 
-fn not_kept(raft: &Raft<ClusterMachine>, member: &Member, index: u64) -> Rejection {
-    match raft.past() {
-        Ok(kept) => outside(member, index, &kept),
-        Err(error) => unreadable(member, index, &error),
+fn not_kept(source: Source<'_>, index: u64) -> Rejection {
+    match source.raft.past() {
+        Ok(kept) => outside(source, index, &kept),
+        Err(error) => unreadable(source, index, &error),
     }
 }
 
-fn outside(member: &Member, index: u64, kept: &RangeInclusive<u64>) -> Rejection {
+fn outside(source: Source<'_>, index: u64, kept: &RangeInclusive<u64>) -> Rejection {
     let (from, to) = (kept.start(), kept.end());
-    let node = &member.hostname;
+    let node = source.hostname;
     let message = format!(
         "{node} cannot show the state at index {index}: it has what is needed from index {from} to {to}; name one of these, or ask \
          another node, whose snapshots differ"
@@ -204,10 +219,10 @@ fn outside(member: &Member, index: u64, kept: &RangeInclusive<u64>) -> Rejection
         .with("kept_to", to.to_string())
 }
 
-fn unreadable(member: &Member, index: u64, error: &io::Error) -> Rejection {
+fn unreadable(source: Source<'_>, index: u64, error: &io::Error) -> Rejection {
     let message = format!(
         "{} cannot read its snapshots and log for the state at index {index}: {error}; see its log, and jaco doctor",
-        member.hostname
+        source.hostname
     );
     Rejection::new(ErrorCode::Internal, message)
 }

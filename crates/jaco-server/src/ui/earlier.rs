@@ -99,7 +99,7 @@ async fn around(rpcs: &Rpcs, deployment: &str, index: u64) -> Around {
     let before = format!("{}/0", index.saturating_add(1));
     let upto = events(rpcs, request.clone(), &before).await;
     let upto = upto.map(|mut events| {
-        // One entry may have written more: the way back to the one before it is kept.
+        // One entry may have written more: the event before it is kept as well.
         let before = events.iter().position(|event| event.index < index);
         events.truncate(before.map_or(EVENTS, |place| EVENTS.max(place + 1)));
         events

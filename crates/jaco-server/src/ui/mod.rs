@@ -13,6 +13,7 @@ mod login;
 mod origin;
 mod read;
 mod sessions;
+mod views;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -154,7 +155,7 @@ impl Ui {
             Rejection::new(ErrorCode::Overloaded, message)
         })?;
         let rpcs = self.rpcs(head);
-        let made = tokio::time::timeout(PAGE_TIME_MAX, read::read(&rpcs, head)).await;
+        let made = tokio::time::timeout(PAGE_TIME_MAX, views::read(&rpcs, head)).await;
         let render = made.map_err(|_| {
             let message = format!(
                 "the page was not put together within {} s: this node is busy; load it again, or ask another node",

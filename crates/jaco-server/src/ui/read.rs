@@ -16,7 +16,6 @@ use tonic::codegen::http::request::Parts;
 use tonic::{Response, Status};
 
 use super::origin::parameter;
-use super::{closer, earlier};
 use crate::gateway::{self, Rpcs, refused};
 
 /// How long a page waits for a part of it. What only the leader knows is late where there is none.
@@ -32,75 +31,7 @@ const WINDOW: u64 = 64;
 /// Makes a document of what was read, and says what its status is.
 pub(super) type Render = Box<dyn FnOnce(&Frame) -> (StatusCode, String) + Send>;
 
-/// What is at a path.
-#[derive(Debug, PartialEq, Eq)]
-enum View<'p> {
-    Overview,
-    Deployment(&'p str),
-    Node(&'p str),
-    Why,
-    Audit,
-    Difference(&'p str),
-    Logs,
-    Network,
-    Nothing,
-}
-
-fn at(path: &str) -> View<'_> {
-    let segments: Vec<&str> = path.trim_end_matches('/').split('/').skip(2).collect();
-    match segments[..] {
-        [] => View::Overview,
-        ["deployments", name] => View::Deployment(name),
-        ["deployments", name, "diff"] => View::Difference(name),
-        ["nodes", name] => View::Node(name),
-        ["why"] => View::Why,
-        ["audit"] => View::Audit,
-        ["logs"] => View::Logs,
-        ["network"] => View::Network,
-        _ => View::Nothing,
-    }
-}
-
-/// Reads what a page needs.
-pub(super) async fn read(rpcs: &Rpcs, head: &Parts) -> Render {
-    let index = match earlier::index(head) {
-        Ok(index) => index,
-        Err(rejection) => {
-            let heading = "Not found".to_owned();
-            return Box::new(move |frame: &Frame| problem(heading, &rejection, None, frame));
-        }
-    };
-    let find = || parameter(head, "find").unwrap_or_default();
-    match (at(head.uri.path()), index) {
-        (View::Overview, Some(index)) => earlier::overview(rpcs, find(), index).await,
-        (View::Deployment(name), Some(index)) => earlier::deployment(rpcs, name, index).await,
-        (view, _) => read_now(rpcs, head, view).await,
-    }
-}
-
-async fn read_now(rpcs: &Rpcs, head: &Parts, view: View<'_>) -> Render {
-    match view {
-        View::Overview => overview(rpcs, parameter(head, "find").unwrap_or_default()).await,
-        View::Deployment(name) => deployment(rpcs, name).await,
-        View::Node(name) => node(rpcs, name).await,
-        View::Why => why(rpcs, head).await,
-        View::Audit => audit(rpcs, head).await,
-        View::Difference(name) => closer::difference(rpcs, head, name).await,
-        View::Logs => closer::logs(rpcs, head).await,
-        View::Network => closer::network(rpcs).await,
-        View::Nothing => {
-            let message = "there is nothing at this path of the page: the overview leads to all that there is";
-            let heading = "Not found".to_owned();
-            let refused = Rejection::new(ErrorCode::InvalidRequest, message);
-            Box::new(move |frame: &Frame| {
-                let (_, html) = problem(heading, &refused, None, frame);
-                (StatusCode::NOT_FOUND, html)
-            })
-        }
-    }
-}
-
-async fn overview(rpcs: &Rpcs, find: String) -> Render {
+pub(super) async fn overview(rpcs: &Rpcs, find: String) -> Render {
     let (cluster, status, routes, voters) =
         tokio::join!(cluster(rpcs), status(rpcs, ""), routes(rpcs, ""), voters(rpcs));
     with_cluster("Overview", cluster, move |cluster, frame| {
@@ -109,7 +40,7 @@ async fn overview(rpcs: &Rpcs, find: String) -> Render {
     })
 }
 
-async fn deployment(rpcs: &Rpcs, name: &str) -> Render {
+pub(super) async fn deployment(rpcs: &Rpcs, name: &str) -> Render {
     let history = async {
         let request = v1::HistoryRequest { deployment: name.to_owned() };
         part(rpcs.query().history(request)).await
@@ -135,7 +66,7 @@ async fn deployment(rpcs: &Rpcs, name: &str) -> Render {
     })
 }
 
-async fn node(rpcs: &Rpcs, name: &str) -> Render {
+pub(super) async fn node(rpcs: &Rpcs, name: &str) -> Render {
     let facts = async {
         let request = v1::NodeFactsRequest { hostname: name.to_owned() };
         let found = part(rpcs.query().node_facts(request)).await;
@@ -160,7 +91,7 @@ async fn node(rpcs: &Rpcs, name: &str) -> Render {
     })
 }
 
-async fn why(rpcs: &Rpcs, head: &Parts) -> Render {
+pub(super) async fn why(rpcs: &Rpcs, head: &Parts) -> Render {
     let text = |name| parameter(head, name).unwrap_or_default();
     let question = Question {
         deployment: text("deployment"),
@@ -182,7 +113,7 @@ async fn why(rpcs: &Rpcs, head: &Parts) -> Render {
     })
 }
 
-async fn audit(rpcs: &Rpcs, head: &Parts) -> Render {
+pub(super) async fn audit(rpcs: &Rpcs, head: &Parts) -> Render {
     let text = |name| parameter(head, name).unwrap_or_default();
     let (deployment, node, kind) = (text("deployment"), text("node"), text("type"));
     let before = text("before");
@@ -343,29 +274,4 @@ fn page_of(
 ) -> (StatusCode, String) {
     let page = ProblemPage { heading, refused, cluster: Some(cluster) };
     (StatusCode::SERVICE_UNAVAILABLE, page.html(frame))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths_lead_to_views() {
-        for (path, expected) in [
-            ("/ui", View::Overview),
-            ("/ui/", View::Overview),
-            ("/ui/deployments/shop", View::Deployment("shop")),
-            ("/ui/nodes/n1", View::Node("n1")),
-            ("/ui/why", View::Why),
-            ("/ui/audit/", View::Audit),
-            ("/ui/logs", View::Logs),
-            ("/ui/network", View::Network),
-            ("/ui/deployments/shop/diff", View::Difference("shop")),
-            ("/ui/deployments", View::Nothing),
-            ("/ui/deployments/shop/x", View::Nothing),
-            ("/ui/x", View::Nothing),
-        ] {
-            assert_eq!(at(path), expected, "{path}");
-        }
-    }
 }

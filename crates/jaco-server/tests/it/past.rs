@@ -79,12 +79,13 @@ async fn states_are_those_that_were_recorded() {
         for _ in 0..60 {
             let place = usize::try_from(random.below(recorded.len() as u64)).unwrap();
             let expected = &recorded[place];
-            let then = served.node.past.at(&served.node, expected.index.0).await.unwrap();
+            let then = served.node.state_at(expected.index.0).await.unwrap();
             assert_eq!(then.state, *expected, "index {}", expected.index);
             assert!(then.at.is_some());
             // Without what was kept of the one before.
             if random.below(3) == 0 {
-                let then = Past::default().at(&served.node, expected.index.0).await.unwrap();
+                let then =
+                    Past::default().at(served.node.past_source(), expected.index.0).await.unwrap();
                 assert_eq!(then.state, *expected, "index {}", expected.index);
             }
         }
@@ -99,7 +100,7 @@ async fn what_is_not_kept_is_refused() {
     let served = Served::start().await;
     served.found().await;
     let newest = served.node.store.read(|state| state.index.0);
-    let refused = served.node.past.at(&served.node, newest + 1000).await.unwrap_err();
+    let refused = served.node.state_at(newest + 1000).await.unwrap_err();
     assert_eq!(refused.code, ErrorCode::IndexNotKept);
     assert_eq!(refused.details["kept_from"], "0");
     assert!(refused.message.contains("it has what is needed from index 0 to"), "{refused}");
@@ -125,7 +126,7 @@ async fn what_is_not_kept_is_refused() {
 
 /// R-OPS-1, R-IN-3: a request works on a state for a bounded time only; the next one goes on where it ended.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_long_way_back_is_gone_in_steps() {
+async fn many_entries_are_applied_in_steps() {
     let served = Served::start().await;
     served.found().await;
     let mut deploy = DeployClient::new(served.local.clone());
@@ -142,7 +143,7 @@ async fn a_long_way_back_is_gone_in_steps() {
     let past = Past::within(Duration::ZERO);
     let mut steps = Vec::new();
     let then = loop {
-        match past.at(&served.node, expected.index.0).await {
+        match past.at(served.node.past_source(), expected.index.0).await {
             Ok(then) => break then,
             Err(refused) => {
                 assert_eq!(refused.code, ErrorCode::Overloaded, "{refused}");

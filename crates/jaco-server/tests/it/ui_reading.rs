@@ -105,7 +105,7 @@ async fn revisions_are_compared() {
     served.node.store.raft().shutdown().await.unwrap();
 }
 
-/// R-OPS-1, R-SEC-4: log lines are shown to who may change the deployment, and to nobody else.
+/// R-OPS-1: log lines are shown to who may change the deployment, and to nobody else.
 #[tokio::test(flavor = "multi_thread")]
 async fn log_lines_need_the_role_of_the_rpc() {
     let served = with_deployment().await;

@@ -18,12 +18,12 @@ const VOTES_UNKNOWN: &str = "unknown";
 /// The parts of the status at the index of a request.
 ///
 /// # Errors
-/// Those of [`Past::at`](crate::past::Past::at).
+/// Those of [`Member::state_at`].
 pub(super) async fn read(
     member: &Member,
     request: v1::StatusRequest,
 ) -> Result<Vec<Bytes>, Rejection> {
-    let Then { state, at, kept } = member.past.at(member, request.at_index).await?;
+    let Then { state, at, kept } = member.state_at(request.at_index).await?;
     let past = v1::PastInfo {
         at_ms: at.map_or(0, view::millis),
         kept_from: *kept.start(),
