@@ -8,6 +8,7 @@ pub mod audit;
 pub mod certificate;
 pub mod cluster;
 pub mod deployment;
+pub mod difference;
 pub mod fields;
 pub mod image;
 pub mod job;

@@ -49,7 +49,8 @@ pub use membership::{
 };
 pub use network::Transport;
 pub use node::{
-    Applied, Damage, Examined, Offline, Options, Position, PositionError, Raft, Severity, examine,
+    Applied, Damage, Examined, Offline, Options, PastBase, PastEntry, Position, PositionError,
+    Raft, Severity, examine,
 };
 pub use pipe::{FRAME_BYTES_MAX, Pipe, framed};
 pub use progress::Progress;

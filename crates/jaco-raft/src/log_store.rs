@@ -287,6 +287,20 @@ impl LogStore {
         }
     }
 
+    /// The first entries of a range, as many as one read has.
+    ///
+    /// # Errors
+    /// `NotFound` if the first one is not stored any more, or not yet.
+    pub(crate) async fn first_of(&self, range: RangeInclusive<u64>) -> io::Result<Vec<Entry>> {
+        let first = *range.start();
+        let entries = self.read(range, READ_BYTES).await?;
+        if entries.first().is_none_or(|entry| entry.log_id.index != first) {
+            let message = format!("the log has no entry {first} any more");
+            return Err(io::Error::new(io::ErrorKind::NotFound, message));
+        }
+        Ok(entries)
+    }
+
     /// Splits a read into the evicted part, read from the engine, and the cached rest.
     fn read_cached(
         &self,

@@ -182,8 +182,17 @@ impl SnapshotStore {
         file: &SnapshotFile,
         restore: impl FnOnce(&mut dyn Read) -> io::Result<T>,
     ) -> io::Result<T> {
-        let verified = self.verify(&file.name)?;
-        let mut reader = self.disk.open(&file.name)?;
+        self.restore_named(&file.name, restore)
+    }
+
+    /// As [`SnapshotStore::restore_from`], by the name of the file.
+    pub(crate) fn restore_named<T>(
+        &self,
+        name: &str,
+        restore: impl FnOnce(&mut dyn Read) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let verified = self.verify(name)?;
+        let mut reader = self.disk.open(name)?;
         let body = body_start(&mut reader)?;
         reader.seek(SeekFrom::Start(body))?;
         // A header that reaches into the checksum was never written by this program.
@@ -272,7 +281,7 @@ impl SnapshotStore {
 }
 
 /// The last entry of a snapshot, by its name.
-fn covered_by(name: &str) -> Option<u64> {
+pub(crate) fn covered_by(name: &str) -> Option<u64> {
     name.split('-').next()?.parse().ok()
 }
 

@@ -5,7 +5,9 @@
 pub mod attention;
 pub mod explain;
 pub mod job;
+pub mod network;
 pub mod node;
+pub mod past;
 pub mod plan;
 pub mod progress;
 pub mod pull;

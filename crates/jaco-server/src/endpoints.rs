@@ -86,7 +86,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
     row("/api/v1/nodes", Subject::Nodes, &[], "jaco status"),
     row("/api/v1/replicas", Subject::Replicas, &["deployment", "service"], "jaco get replicas"),
     row("/api/v1/routes", Subject::Routes, &["deployment"], "jaco route ls"),
-    row("/api/v1/status", Subject::Status, &["deployment", "service"], "jaco status"),
+    row("/api/v1/status", Subject::Status, &["at", "deployment", "service"], "jaco status"),
     row("/api/v1/tokens", Subject::Tokens, &[], "jaco token ls"),
     row("/api/v1/volumes", Subject::Volumes, &["deployment"], "jaco volume ls"),
 ];

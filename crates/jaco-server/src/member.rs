@@ -24,6 +24,7 @@ use crate::gate::Gate;
 use crate::images::ImageStore;
 use crate::log_tail::LogTail;
 use crate::metrics::Metrics;
+use crate::past::{Past, Source, Then};
 use crate::peers::Peers;
 use crate::raft::RaftStore;
 use crate::recovery::Recovery;
@@ -73,6 +74,8 @@ pub struct Member {
     pub feeds: Feeds,
     /// Links that sign browsers in at this node's page.
     pub sign_in_links: SignInLinks,
+    /// States of before.
+    pub past: Past,
     /// What the metrics are made of.
     pub metrics: Metrics,
     /// The end of the daemon's log.
@@ -128,6 +131,22 @@ impl Member {
             Outcome::Rejected(rejection) => Err(rejection),
             Outcome::Done | Outcome::NodeAdmitted { .. } | Outcome::Deployed { .. } => Ok(applied),
         }
+    }
+}
+
+impl Member {
+    /// The state as it was at an index.
+    ///
+    /// # Errors
+    /// Those of [`Past::at`].
+    pub async fn state_at(&self, index: u64) -> Result<Then, Rejection> {
+        self.past.at(self.past_source(), index).await
+    }
+
+    /// What states of before are made of on this node.
+    #[must_use]
+    pub fn past_source(&self) -> Source<'_> {
+        Source { raft: self.store.raft(), gate: &self.gate, hostname: &self.hostname }
     }
 }
 

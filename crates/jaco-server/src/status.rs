@@ -118,6 +118,7 @@ fn grpc_code(code: ErrorCode) -> Code {
         ErrorCode::TokenNotFound
         | ErrorCode::DeploymentNotFound
         | ErrorCode::RevisionNotFound
+        | ErrorCode::IndexNotKept
         | ErrorCode::NoPreviousRevision
         | ErrorCode::ServiceNotFound
         | ErrorCode::ReplicaNotFound

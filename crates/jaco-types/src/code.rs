@@ -139,6 +139,8 @@ error_codes! {
     DeploymentNotFound => "deployment_not_found", Rejected;
     /// The deployment has no revision of this number any more.
     RevisionNotFound => "revision_not_found", Rejected;
+    /// The node cannot make the state at this index again.
+    IndexNotKept => "index_not_kept", Rejected;
     /// There is no earlier revision to roll back to.
     NoPreviousRevision => "no_previous_revision", Rejected;
     /// The deployment has no service of this name.

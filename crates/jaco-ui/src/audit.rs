@@ -64,14 +64,13 @@ impl AuditPage<'_> {
     fn events(&self, events: &[AuditEvent]) -> Element {
         let mut table =
             Table::new("Audit events, the newest first", &["Event", "When", "Type", "By", "Facts"]);
+        // The picture of what the reader looks for.
+        let picture = match self.deployment.as_str() {
+            "" => Link::overview(),
+            name => Link::deployment(name),
+        };
         for event in events {
-            table.row(vec![
-                jaco_json::audit::place(event.index, event.number).into(),
-                moment(event.at_ms),
-                event.kind.replace('_', " ").into(),
-                by(event),
-                facts(event),
-            ]);
+            table.row(row(event, &picture));
         }
         let mut content = match (table.is_empty(), self.before.is_empty()) {
             (true, true) => vec![sentence("There are none.")],
@@ -92,6 +91,22 @@ impl AuditPage<'_> {
         content.push(pages);
         section("events", "Events", content)
     }
+}
+
+/// An event as a row. Its place leads to a page as it was then.
+pub(crate) fn row(event: &AuditEvent, picture: &Link) -> Vec<Node> {
+    let place = jaco_json::audit::place(event.index, event.number);
+    let index = event.index.to_string();
+    let label = format!("{place}: the cluster as it was at index {index}");
+    let place =
+        el("a").href(&picture.clone().with("at", &index)).attr("aria-label", label).with(place);
+    vec![
+        place.into(),
+        moment(event.at_ms),
+        event.kind.replace('_', " ").into(),
+        by(event),
+        facts(event),
+    ]
 }
 
 fn by(event: &AuditEvent) -> Node {

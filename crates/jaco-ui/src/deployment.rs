@@ -11,11 +11,13 @@ use jaco_sentences::{progress, replica, service, termination};
 
 use crate::badge::{self, Mood, shaped};
 use crate::cells::{Table, ago, of_wanted, section, sentence, sorted, together};
+use crate::endpoints;
 use crate::html::{Element, Node, el};
 use crate::link::Link;
 use crate::offered;
 use crate::problem::Part;
 use crate::shell::{Frame, Page, Place};
+use crate::when::{self, Around, When};
 
 /// How many replicas the list has. The map and the counts have all of them.
 const REPLICAS_MAX: usize = 1000;
@@ -33,28 +35,41 @@ pub struct DeploymentPage<'a> {
     pub history: Part<HistoryResponse>,
     /// Its routes.
     pub routes: Part<Vec<RouteInfo>>,
+    /// What happened around its moment; none if that is now.
+    pub around: Option<Around>,
 }
 
 impl DeploymentPage<'_> {
     /// The document.
     #[must_use]
     pub fn html(&self, frame: &Frame) -> String {
-        let replicas = sorted(self.status.replicas.iter());
-        let mut content = vec![self.summary(frame), self.services(frame)];
-        let (it, replicas_now) = (self.deployment, &self.status.replicas);
-        content.push(offered::deployment(it, replicas_now, &self.history, frame));
-        content.extend(self.rollouts());
-        content.push(map(&replicas));
-        content.push(list(&replicas, frame));
-        content.push(self.routes());
-        content.push(self.history(frame));
         let name = &self.deployment.name;
-        let page = Page {
-            heading: format!("Deployment {name}"),
-            place: Place::Elsewhere,
-            content,
-            live: Some(Link::events().with("deployment", name)),
+        let here = Link::deployment(name);
+        let at = When::of(self.status);
+        let then = &when::then(self.status, frame);
+        let replicas = sorted(self.status.replicas.iter());
+        let mut content = when::banner(self.status, self.around.as_ref(), &here);
+        content.push(self.summary(then));
+        content.push(self.services(then));
+        if at == When::Now {
+            let (it, now) = (self.deployment, &self.status.replicas);
+            content.push(offered::deployment(it, now, &self.history, frame));
+        }
+        content.extend(self.rollouts());
+        content.push(map(&replicas, at));
+        content.push(list(&replicas, then, at));
+        content.push(endpoints::section_of(&replicas));
+        match &self.around {
+            // Routes and revisions of then are not asked for.
+            Some(around) => content.push(when::events(self.status, around, &here)),
+            None => content.extend([self.routes(), self.history(frame)]),
+        }
+        let heading = match at {
+            When::Now => format!("Deployment {name}"),
+            When::At(index) => format!("Deployment {name} at index {index}"),
         };
+        let live = (at == When::Now).then(|| Link::events().with("deployment", name));
+        let page = Page { heading, place: Place::Elsewhere, content, live };
         page.html(frame, Some(self.cluster))
     }
 
@@ -86,14 +101,21 @@ impl DeploymentPage<'_> {
             let why = Link::why().with("deployment", &self.deployment.name);
             let why = why.with("service", &one.name);
             let label = format!("Why {} is where it is", one.name);
-            let why = el("a").href(&why).attr("aria-label", label).with("why");
+            let why: Vec<Node> = match When::of(self.status) {
+                When::Now => {
+                    let why = el("a").href(&why).attr("aria-label", label).with("why");
+                    vec![" (".into(), why.into(), ")".into()]
+                }
+                When::At(_) => Vec::new(),
+            };
+            let placement = std::iter::once(one.placement.clone().into()).chain(why);
             table.row(vec![
                 one.name.clone().into(),
                 badge::state(&one.status),
                 of_wanted(one.running, one.desired, "replicas that run"),
                 of_wanted(one.updated, one.desired, "replicas with the newest spec"),
                 one.image.clone().into(),
-                together(vec![one.placement.clone().into(), " (".into(), why.into(), ")".into()]),
+                together(placement.collect()),
                 one.published.join(" ").into(),
                 service::notes(self.status, self.deployment, one, frame.now_ms).into(),
             ]);
@@ -170,10 +192,23 @@ impl DeploymentPage<'_> {
             "Kept revisions, the newest first",
             &["Revision", "Applied", "By", "Replicas", "Images", "Notes"],
         );
-        for one in history.revisions.iter().rev() {
+        let kept: Vec<String> =
+            history.revisions.iter().map(|it| it.revision.to_string()).collect();
+        for (place, one) in history.revisions.iter().enumerate().rev() {
+            let before = place.checked_sub(1).map(|before| &kept[before]);
             let mut images: Vec<_> = one.images.iter().collect();
             images.sort();
             let images = images.into_iter().map(|(service, image)| format!("{service}: {image}"));
+            let revision: Node = match before {
+                Some(before) => {
+                    let link = Link::difference(&history.deployment).with("from", before);
+                    let link = link.with("to", &one.revision.to_string());
+                    let label = format!("What revision {} changed", one.revision);
+                    let link = el("a").href(&link).attr("aria-label", label).with("changes");
+                    together(vec![one.revision.to_string().into(), " ".into(), link.into()])
+                }
+                None => one.revision.to_string().into(),
+            };
             let mut notes = Vec::new();
             if one.revision == history.revision {
                 notes.push("the desired one".to_owned());
@@ -188,7 +223,7 @@ impl DeploymentPage<'_> {
                 notes.push(format!("its rollout was aborted: {}", one.failure));
             }
             table.row(vec![
-                one.revision.to_string().into(),
+                revision,
                 ago(one.applied_at_ms, frame.now_ms),
                 one.applied_by.clone().into(),
                 one.replicas.to_string().into(),
@@ -223,7 +258,7 @@ fn rollout_item(service: &ServiceInfo, rollout: &RolloutInfo, text: String) -> E
 }
 
 /// Which replicas run where: a row for each node, a column for each service.
-fn map(replicas: &[&ReplicaInfo]) -> Element {
+fn map(replicas: &[&ReplicaInfo], at: When) -> Element {
     let mut nodes: BTreeMap<&str, BTreeMap<&str, Vec<&ReplicaInfo>>> = BTreeMap::new();
     let mut services: Vec<&str> = Vec::new();
     for replica in replicas {
@@ -247,7 +282,7 @@ fn map(replicas: &[&ReplicaInfo]) -> Element {
     for (node, by_service) in rows {
         let head: Node = match node {
             "" => "not placed".into(),
-            node => el("a").href(&Link::node(node)).with(node.to_owned()).into(),
+            node => at.node(node),
         };
         let cells = services.iter().map(|service| {
             let here = by_service.get(service).map(Vec::as_slice).unwrap_or_default();
@@ -275,7 +310,7 @@ fn dot(replica: &ReplicaInfo) -> Node {
     el("a")
         .class("dot")
         .attr("title", progress::replica_text(replica))
-        .href(&Link::deployment(&replica.deployment).at(&row_id(&replica.id)))
+        .href(&Link::part(&row_id(&replica.id)))
         .with(shaped(mood, short))
         .with(state)
         .into()
@@ -285,8 +320,8 @@ fn row_id(replica: &str) -> String {
     format!("replica-{replica}")
 }
 
-fn list(replicas: &[&ReplicaInfo], frame: &Frame) -> Element {
-    let table = table(replicas.iter().copied().take(REPLICAS_MAX), frame);
+fn list(replicas: &[&ReplicaInfo], frame: &Frame, at: When) -> Element {
+    let table = table(replicas.iter().copied().take(REPLICAS_MAX), frame, at);
     let content = match (table.is_empty(), replicas.len() > REPLICAS_MAX) {
         (true, _) => vec![sentence("It has none.")],
         (false, false) => vec![table.element()],
@@ -301,8 +336,29 @@ fn list(replicas: &[&ReplicaInfo], frame: &Frame) -> Element {
     section("replicas", "Replicas", content)
 }
 
+/// The name of a replica, with the ways to what else is known of it now.
+fn name(replica: &ReplicaInfo, at: When) -> Node {
+    let id = &replica.id;
+    let name = el("span").id(row_id(id)).with(id.clone());
+    if at != When::Now {
+        return name.into();
+    }
+    let link = |to: Link, label: String, text: &'static str| {
+        el("a").href(&to).attr("aria-label", label).with(text)
+    };
+    let why = link(Link::why().with("replica", id), format!("Why {id} is where it is"), "why");
+    let logs = Link::logs().with("deployment", &replica.deployment);
+    let logs = logs.with("service", &replica.service).with("replica", id);
+    let logs = link(logs, format!("Log lines of {id}"), "logs");
+    together(vec![name.into(), " ".into(), why.into(), " ".into(), logs.into()])
+}
+
 /// Replicas, one a row.
-pub(crate) fn table<'r>(replicas: impl Iterator<Item = &'r ReplicaInfo>, frame: &Frame) -> Table {
+pub(crate) fn table<'r>(
+    replicas: impl Iterator<Item = &'r ReplicaInfo>,
+    frame: &Frame,
+    at: When,
+) -> Table {
     let mut table = Table::new(
         "Replicas with their state",
         &[
@@ -320,7 +376,7 @@ pub(crate) fn table<'r>(replicas: impl Iterator<Item = &'r ReplicaInfo>, frame: 
     for one in replicas {
         let node: Node = match one.node.as_str() {
             "" => "–".into(),
-            node => el("a").href(&Link::node(node)).with(node.to_owned()).into(),
+            node => at.node(node),
         };
         let word = if one.state.is_empty() { "unknown" } else { &one.state };
         let addresses = one.addresses.iter().map(|it| it.address.as_str());
@@ -328,12 +384,8 @@ pub(crate) fn table<'r>(replicas: impl Iterator<Item = &'r ReplicaInfo>, frame: 
             let text = termination::text(last).replace('_', " ");
             together(vec![text.into(), ", ".into(), ago(last.at_ms, frame.now_ms)])
         });
-        let why = Link::why().with("replica", &one.id);
-        let label = format!("Why {} is where it is", one.id);
-        let name = el("span").id(row_id(&one.id)).with(one.id.clone());
-        let why = el("a").href(&why).attr("aria-label", label).with("why");
         table.row(vec![
-            together(vec![name.into(), " ".into(), why.into()]),
+            name(one, at),
             shaped(badge::of_replica(one), word.to_owned()).into(),
             node,
             if one.revision == 0 { "–".into() } else { one.revision.to_string().into() },

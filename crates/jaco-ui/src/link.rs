@@ -67,6 +67,30 @@ impl Link {
         Self(format!("{PREFIX}/audit"))
     }
 
+    /// Log lines.
+    #[must_use]
+    pub fn logs() -> Self {
+        Self(format!("{PREFIX}/logs"))
+    }
+
+    /// What two revisions of a deployment differ in.
+    #[must_use]
+    pub fn difference(deployment: &str) -> Self {
+        Self(format!("{PREFIX}/deployments/{}/diff", encoded(deployment)))
+    }
+
+    /// Which node reaches which over the networks of the cluster.
+    #[must_use]
+    pub fn network() -> Self {
+        Self(format!("{PREFIX}/network"))
+    }
+
+    /// A part of the same page.
+    #[must_use]
+    pub fn part(id: &str) -> Self {
+        Self(format!("#{}", encoded(id)))
+    }
+
     /// What tells about changes.
     #[must_use]
     pub fn events() -> Self {
@@ -107,13 +131,6 @@ impl Link {
             let separator = if self.0.contains('?') { '&' } else { '?' };
             write!(self.0, "{separator}{name}={}", encoded(value)).expect("writing to a string");
         }
-        self
-    }
-
-    /// The link to a part of the page.
-    #[must_use]
-    pub fn at(mut self, id: &str) -> Self {
-        write!(self.0, "#{}", encoded(id)).expect("writing to a string");
         self
     }
 }

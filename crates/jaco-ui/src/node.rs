@@ -14,6 +14,7 @@ use crate::link::Link;
 use crate::offered;
 use crate::problem::Part;
 use crate::shell::{Frame, Page, Place};
+use crate::when::When;
 
 /// The page of a node.
 #[derive(Debug)]
@@ -135,7 +136,7 @@ impl NodePage<'_> {
             Err(refused) => vec![refused.note("its replicas")],
             Ok(all) => {
                 let here = sorted(all.iter().filter(|it| it.node == self.name));
-                let table = deployment::table(here.into_iter(), frame);
+                let table = deployment::table(here.into_iter(), frame, When::Now);
                 match table.is_empty() {
                     true => vec![sentence("It has none.")],
                     false => vec![table.element()],

@@ -11,10 +11,11 @@ use jaco_sentences::service;
 
 use crate::badge::{self, Mood, shaped};
 use crate::cells::{Table, ago, is_current, of_wanted, section, sentence};
-use crate::html::{Element, el};
+use crate::html::{Element, Node, el};
 use crate::link::Link;
 use crate::problem::Part;
 use crate::shell::{Frame, Page, Place};
+use crate::when::{self, Around, When};
 
 /// How many things that need attention are shown. Further ones are counted: who has so many looks at them one by one.
 const ATTENTION_MAX: usize = 50;
@@ -38,15 +39,20 @@ pub struct OverviewPage<'a> {
     pub voters: Part<Vec<VoterProgress>>,
     /// Only deployments and nodes whose names have this; all if it is empty.
     pub find: String,
+    /// What happened around its moment; none if that is now.
+    pub around: Option<Around>,
 }
 
 impl OverviewPage<'_> {
     /// The document.
     #[must_use]
     pub fn html(&self, frame: &Frame) -> String {
+        if let (Ok(status), Some(around)) = (&self.status, &self.around) {
+            return self.earlier(status, around, frame);
+        }
         let voters = self.voters.as_deref().unwrap_or_default();
         let nodes = listed(self.cluster.nodes.clone(), voters);
-        let mut content = vec![self.attention(&nodes), self.find()];
+        let mut content = vec![self.attention(&nodes), self.find(When::Now)];
         content.push(match &self.status {
             Ok(status) => self.deployments(status, frame),
             Err(refused) => section(
@@ -55,7 +61,7 @@ impl OverviewPage<'_> {
                 vec![refused.note("deployments and their replicas")],
             ),
         });
-        content.push(self.nodes(&nodes));
+        content.push(self.nodes(&nodes, When::Now));
         let page = Page {
             heading: "Overview".to_owned(),
             place: Place::Overview,
@@ -65,31 +71,39 @@ impl OverviewPage<'_> {
         page.html(frame, Some(self.cluster))
     }
 
+    /// The page as of an earlier moment: of what is in the log.
+    fn earlier(&self, status: &StatusResponse, around: &Around, frame: &Frame) -> String {
+        let then = when::then(status, frame);
+        let at = When::of(status);
+        let nodes = listed(status.nodes.clone(), &[]);
+        let mut content = when::banner(status, Some(around), &Link::overview());
+        let mut found = attention::workload(status);
+        found.extend(attention::nodes(&nodes));
+        let calm = "Nothing, of what is in the log.".to_owned();
+        content.push(section("attention", "Needed attention", attention_list(found, at, calm)));
+        content.push(self.find(at));
+        content.push(self.deployments(status, &then));
+        content.push(self.nodes(&nodes, at));
+        content.push(when::events(status, around, &Link::overview()));
+        let page = Page {
+            heading: format!("Overview at index {}", status.raft_index),
+            place: Place::Overview,
+            content,
+            live: None,
+        };
+        page.html(frame, Some(self.cluster))
+    }
+
     fn attention(&self, nodes: &[ListedNode]) -> Element {
         let mut found = attention::cluster(self.cluster);
         found.extend(attention::nodes(nodes));
         found.extend(self.status.iter().flat_map(attention::workload));
         found.extend(self.routes.iter().flat_map(|routes| attention::routes(routes)));
-        found.sort();
-        let mut content = Vec::new();
-        let left_out = found.len().saturating_sub(ATTENTION_MAX);
-        if found.is_empty() {
-            let text = match (is_current(self.cluster), &self.status) {
-                (true, Ok(_)) => {
-                    format!("Nothing, as far as {} knows.", self.cluster.answered_by)
-                }
-                _ => format!("{} cannot tell at the moment.", self.cluster.answered_by),
-            };
-            content.push(sentence(text));
-        } else {
-            let shown = found.iter().take(ATTENTION_MAX).map(item);
-            content.push(el("ul").class("attention").all(shown));
-        }
-        if left_out > 0 {
-            content.push(sentence(format!(
-                "{left_out} more are not shown here; the pages of the deployments and nodes have them."
-            )));
-        }
+        let calm = match (is_current(self.cluster), &self.status) {
+            (true, Ok(_)) => format!("Nothing, as far as {} knows.", self.cluster.answered_by),
+            _ => format!("{} cannot tell at the moment.", self.cluster.answered_by),
+        };
+        let mut content = attention_list(found, When::Now, calm);
         content.extend(self.routes.as_ref().err().map(|why| why.note("what routes lack")));
         content.extend(
             self.voters.as_ref().err().map(|why| why.note("whether the votes of all nodes count")),
@@ -97,18 +111,27 @@ impl OverviewPage<'_> {
         section("attention", "Needs attention", content)
     }
 
-    fn find(&self) -> Element {
+    fn find(&self, at: When) -> Element {
         let input = el("input")
             .id("find-name")
             .attr("type", "search")
             .attr("name", "find")
             .attr("value", self.find.clone());
-        el("form")
+        let form = el("form")
             .class("find")
             .attr("method", "get")
             .attr("action", Link::overview().to_string())
-            .attr("role", "search")
-            .with(el("label").attr("for", "find-name").with("Names with"))
+            .attr("role", "search");
+        let form = match at {
+            When::Now => form,
+            When::At(index) => form.with(
+                el("input")
+                    .attr("type", "hidden")
+                    .attr("name", "at")
+                    .attr("value", index.to_string()),
+            ),
+        };
+        form.with(el("label").attr("for", "find-name").with("Names with"))
             .with(input)
             .with(el("button").attr("type", "submit").with("Show"))
     }
@@ -132,7 +155,7 @@ impl OverviewPage<'_> {
                 (!notes.is_empty()).then(|| format!("{}: {notes}", one.name))
             });
             let notes = shortened(&notes.collect::<Vec<_>>().join("; "));
-            let link = Link::deployment(&deployment.name);
+            let link = When::of(status).link(Link::deployment(&deployment.name));
             table.row(vec![
                 el("a").href(&link).with(deployment.name.clone()).into(),
                 badge::state(&deployment.status),
@@ -155,7 +178,7 @@ impl OverviewPage<'_> {
         section("deployments", "Deployments", content)
     }
 
-    fn nodes(&self, nodes: &[ListedNode]) -> Element {
+    fn nodes(&self, nodes: &[ListedNode], at: When) -> Element {
         let wanted = nodes.iter().filter(|it| self.is_wanted(it.hostname()));
         let mut wanted: Vec<&ListedNode> = wanted.collect();
         wanted.sort_by(|a, b| natural_order(a.hostname(), b.hostname()));
@@ -165,10 +188,12 @@ impl OverviewPage<'_> {
         );
         for one in wanted.iter().take(ROWS_MAX) {
             let node: &NodeInfo = &one.node;
-            let leads = !node.hostname.is_empty() && node.hostname == self.cluster.leader;
+            let leads = at == When::Now
+                && !node.hostname.is_empty()
+                && node.hostname == self.cluster.leader;
             let raft = if leads { "leader".to_owned() } else { node.suffrage.clone() };
             table.row(vec![
-                el("a").href(&Link::node(&node.hostname)).with(node.hostname.clone()).into(),
+                at.node(&node.hostname),
                 badge::state(&node.status),
                 badge::state(&node.availability),
                 raft.into(),
@@ -177,27 +202,48 @@ impl OverviewPage<'_> {
                 shortened(&one.notes()).into(),
             ]);
         }
-        let content = match table.is_empty() {
+        let mut content = match table.is_empty() {
             true => vec![sentence("No name has this.")],
             false => vec![table.element(), shown_of(wanted.len(), "node")],
         };
+        if at == When::Now {
+            let network = el("a").href(&Link::network()).with("Which node reaches which");
+            content.push(el("p").with(network).with(", measured when it is asked."));
+        }
         section("nodes", "Nodes", content)
     }
 }
 
-fn item(found: &Attention) -> Element {
+/// What needs attention, the worst first.
+fn attention_list(mut found: Vec<Attention>, at: When, calm: String) -> Vec<Element> {
+    found.sort();
+    if found.is_empty() {
+        return vec![sentence(calm)];
+    }
+    let shown = found.iter().take(ATTENTION_MAX).map(|found| item(found, at));
+    let mut content = vec![el("ul").class("attention").all(shown)];
+    let left_out = found.len().saturating_sub(ATTENTION_MAX);
+    if left_out > 0 {
+        content.push(sentence(format!(
+            "{left_out} more are not shown here; the pages of the deployments and nodes have them."
+        )));
+    }
+    content
+}
+
+fn item(found: &Attention, at: When) -> Element {
     let (mood, word) = match found.severity {
         Severity::Failing => (Mood::Failing, "failing"),
         Severity::Warning => (Mood::Warning, "warning"),
     };
     let name = found.subject.to_string();
-    let subject = match &found.subject {
-        Subject::Cluster => el("b").with(name),
-        Subject::Node(node) => el("a").href(&Link::node(node)).with(name),
+    let subject: Node = match &found.subject {
+        Subject::Cluster => el("b").with(name).into(),
+        Subject::Node(node) => at.node(node),
         Subject::Service { deployment, .. }
         | Subject::Replica { deployment, .. }
         | Subject::Route { deployment, .. } => {
-            el("a").href(&Link::deployment(deployment)).with(name)
+            el("a").href(&at.link(Link::deployment(deployment))).with(name).into()
         }
     };
     let item = el("li")

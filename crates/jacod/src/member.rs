@@ -27,7 +27,8 @@ use jaco_server::refusals::Refusals;
 use jaco_server::transport::PeerTransport;
 use jaco_server::{
     ClusterKey, ClusterMachine, EdgeProbe, Feeds, Gate, GateOptions, ImageStore, Lifecycle, Member,
-    Peers, RaftStore, Recovery, RouterProbe, SignInLinks, UnreadLimits, refusals, serve, uses,
+    Past, Peers, RaftStore, Recovery, RouterProbe, SignInLinks, UnreadLimits, refusals, serve,
+    uses,
 };
 use jaco_state::command::NetworkBegin;
 use jaco_state::edge::SealedKey;
@@ -177,6 +178,7 @@ pub(crate) async fn start(
         gate: Gate::new(GateOptions::default()),
         feeds: Feeds::default(),
         sign_in_links: SignInLinks::default(),
+        past: Past::default(),
         metrics: Metrics::new(Arc::clone(&node.tallies), Arc::clone(&reader) as Arc<dyn ReadNode>),
         log: node.log.clone(),
         stopping: node.shutdown.clone(),

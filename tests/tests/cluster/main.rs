@@ -41,6 +41,7 @@ mod operator_certificates;
 mod orders;
 mod outages;
 mod page;
+mod page_reading;
 #[path = "../pebble.rs"]
 mod pebble;
 mod planning;
@@ -59,6 +60,7 @@ mod schedules;
 mod secrets;
 mod stopping;
 mod strangers;
+mod time_travel;
 mod volumes;
 mod waiting;
 mod watchers;

@@ -5,6 +5,7 @@ mod examine;
 mod forget;
 mod members;
 mod offline;
+mod past;
 mod requests;
 pub(crate) mod start;
 
@@ -37,6 +38,7 @@ use crate::types::TypeConfig;
 
 pub use self::examine::{Damage, Examined, Severity, examine};
 pub use self::offline::{Offline, Position, PositionError};
+pub use self::past::{PastBase, PastEntry};
 
 /// Options of a node.
 #[derive(Debug, Clone)]

@@ -7,6 +7,7 @@ mod decoders;
 mod faults;
 mod membership;
 mod offline;
+mod past;
 mod process;
 mod support;
 mod takeover;

@@ -82,7 +82,9 @@ pub(super) async fn read(
             Ok(list(asked.map_err(refused)?.into_inner().routes, route::json))
         }
         Subject::Status => {
-            let found = rpcs.status(filtered(query)).await?;
+            let at_index = query.number("at", 1, u64::MAX)?.unwrap_or_default();
+            let request = v1::StatusRequest { at_index, ..filtered(query) };
+            let found = rpcs.status(request).await?;
             Ok(Box::new(move || to_text(&status::Json::of(&found))))
         }
         Subject::Tokens => {

@@ -8,8 +8,10 @@
 mod act;
 mod answer;
 mod change;
+mod closer;
 mod cookie;
 mod credential;
+mod earlier;
 mod events;
 mod form;
 mod links;
@@ -19,6 +21,7 @@ mod origin;
 mod read;
 mod sessions;
 mod suppose;
+mod views;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -167,7 +170,7 @@ impl Ui {
             Rejection::new(ErrorCode::Overloaded, message)
         })?;
         let rpcs = self.rpcs(head);
-        let made = tokio::time::timeout(PAGE_TIME_MAX, view(&rpcs, head)).await;
+        let made = tokio::time::timeout(PAGE_TIME_MAX, views::read(&rpcs, head)).await;
         let render = made.map_err(|_| {
             let message = format!(
                 "the page was not put together within {} s: this node is busy; load it again, or ask another node",
@@ -196,14 +199,6 @@ impl Ui {
         let by = format!("{}, {rights}", author.by);
         let done = origin::parameter(head, "did").and_then(|name| action::done(&name));
         Ok((member, Frame { now_ms, by, rights, signed_in, done }))
-    }
-}
-
-/// Reads what a page needs.
-async fn view(rpcs: &Rpcs, head: &Parts) -> read::Render {
-    match suppose::read(rpcs, head).await {
-        Some(of_what_would_be) => of_what_would_be,
-        None => read::read(rpcs, head).await,
     }
 }
 

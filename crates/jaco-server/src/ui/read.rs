@@ -31,59 +31,16 @@ const WINDOW: u64 = 64;
 /// Makes a document of what was read, and says what its status is.
 pub(super) type Render = Box<dyn FnOnce(&Frame) -> (StatusCode, String) + Send>;
 
-/// What is at a path.
-#[derive(Debug, PartialEq, Eq)]
-enum View<'p> {
-    Overview,
-    Deployment(&'p str),
-    Node(&'p str),
-    Why,
-    Audit,
-    Nothing,
-}
-
-fn at(path: &str) -> View<'_> {
-    let segments: Vec<&str> = path.trim_end_matches('/').split('/').skip(2).collect();
-    match segments[..] {
-        [] => View::Overview,
-        ["deployments", name] => View::Deployment(name),
-        ["nodes", name] => View::Node(name),
-        ["why"] => View::Why,
-        ["audit"] => View::Audit,
-        _ => View::Nothing,
-    }
-}
-
-/// Reads what a page needs.
-pub(super) async fn read(rpcs: &Rpcs, head: &Parts) -> Render {
-    match at(head.uri.path()) {
-        View::Overview => overview(rpcs, parameter(head, "find").unwrap_or_default()).await,
-        View::Deployment(name) => deployment(rpcs, name).await,
-        View::Node(name) => node(rpcs, name).await,
-        View::Why => why(rpcs, head).await,
-        View::Audit => audit(rpcs, head).await,
-        View::Nothing => {
-            let message = "there is nothing at this path of the page: the overview leads to all that there is";
-            let heading = "Not found".to_owned();
-            let refused = Rejection::new(ErrorCode::InvalidRequest, message);
-            Box::new(move |frame: &Frame| {
-                let (_, html) = problem(heading, &refused, None, frame);
-                (StatusCode::NOT_FOUND, html)
-            })
-        }
-    }
-}
-
-async fn overview(rpcs: &Rpcs, find: String) -> Render {
+pub(super) async fn overview(rpcs: &Rpcs, find: String) -> Render {
     let (cluster, status, routes, voters) =
         tokio::join!(cluster(rpcs), status(rpcs, ""), routes(rpcs, ""), voters(rpcs));
     with_cluster("Overview", cluster, move |cluster, frame| {
-        let page = OverviewPage { cluster, status, routes, voters, find };
+        let page = OverviewPage { cluster, status, routes, voters, find, around: None };
         (StatusCode::OK, page.html(frame))
     })
 }
 
-async fn deployment(rpcs: &Rpcs, name: &str) -> Render {
+pub(super) async fn deployment(rpcs: &Rpcs, name: &str) -> Render {
     let history = async {
         let request = v1::HistoryRequest { deployment: name.to_owned() };
         part(rpcs.query().history(request)).await
@@ -103,12 +60,13 @@ async fn deployment(rpcs: &Rpcs, name: &str) -> Render {
             let missing = Rejection::new(ErrorCode::DeploymentNotFound, message);
             return problem(heading, &missing, Some(cluster), frame);
         };
-        let page = DeploymentPage { cluster, deployment, status: &status, history, routes };
+        let page =
+            DeploymentPage { cluster, deployment, status: &status, history, routes, around: None };
         (StatusCode::OK, page.html(frame))
     })
 }
 
-async fn node(rpcs: &Rpcs, name: &str) -> Render {
+pub(super) async fn node(rpcs: &Rpcs, name: &str) -> Render {
     let facts = async {
         let request = v1::NodeFactsRequest { hostname: name.to_owned() };
         let found = part(rpcs.query().node_facts(request)).await;
@@ -133,7 +91,7 @@ async fn node(rpcs: &Rpcs, name: &str) -> Render {
     })
 }
 
-async fn why(rpcs: &Rpcs, head: &Parts) -> Render {
+pub(super) async fn why(rpcs: &Rpcs, head: &Parts) -> Render {
     let text = |name| parameter(head, name).unwrap_or_default();
     let question = Question {
         deployment: text("deployment"),
@@ -155,7 +113,7 @@ async fn why(rpcs: &Rpcs, head: &Parts) -> Render {
     })
 }
 
-async fn audit(rpcs: &Rpcs, head: &Parts) -> Render {
+pub(super) async fn audit(rpcs: &Rpcs, head: &Parts) -> Render {
     let text = |name| parameter(head, name).unwrap_or_default();
     let (deployment, node, kind) = (text("deployment"), text("node"), text("type"));
     let before = text("before");
@@ -186,7 +144,7 @@ async fn audit(rpcs: &Rpcs, head: &Parts) -> Render {
 }
 
 /// The newest events before one, or of all; one more than a page has, if there are so many. The newest one first.
-async fn events(
+pub(super) async fn events(
     rpcs: &Rpcs,
     request: v1::AuditRequest,
     before: &str,
@@ -316,26 +274,4 @@ fn page_of(
 ) -> (StatusCode, String) {
     let page = ProblemPage { heading, refused, cluster: Some(cluster) };
     (StatusCode::SERVICE_UNAVAILABLE, page.html(frame))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths_lead_to_views() {
-        for (path, expected) in [
-            ("/ui", View::Overview),
-            ("/ui/", View::Overview),
-            ("/ui/deployments/shop", View::Deployment("shop")),
-            ("/ui/nodes/n1", View::Node("n1")),
-            ("/ui/why", View::Why),
-            ("/ui/audit/", View::Audit),
-            ("/ui/deployments", View::Nothing),
-            ("/ui/deployments/shop/x", View::Nothing),
-            ("/ui/x", View::Nothing),
-        ] {
-            assert_eq!(at(path), expected, "{path}");
-        }
-    }
 }

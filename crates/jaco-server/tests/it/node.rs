@@ -17,7 +17,7 @@ use jaco_raft::{Options, Raft};
 use jaco_server::metrics::{Metrics, ReadNode, Readings};
 use jaco_server::transport::PeerTransport;
 use jaco_server::{
-    ClusterKey, ClusterMachine, Feeds, Gate, GateOptions, ImageStore, LogTail, Member, Peers,
+    ClusterKey, ClusterMachine, Feeds, Gate, GateOptions, ImageStore, LogTail, Member, Past, Peers,
     RaftStore, Recovery, SignInLinks, refusals, uses,
 };
 use jaco_state::registries::RegistryLogin;
@@ -119,6 +119,7 @@ pub(crate) async fn open_with(folder: &Path, certificates: Arc<CertificateStore>
         gate: Gate::new(GATE),
         feeds: Feeds::default(),
         sign_in_links: SignInLinks::default(),
+        past: Past::default(),
         metrics: Metrics::new(Arc::default(), Arc::new(NothingRead)),
         log: LogTail::default(),
         stopping,

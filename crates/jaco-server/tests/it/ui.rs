@@ -13,7 +13,7 @@ use tower::{Service, ServiceExt};
 
 use crate::served::Served;
 
-const PAGES: [&str; 7] = [
+const PAGES: [&str; 10] = [
     "/ui",
     "/ui/",
     "/ui/deployments/shop",
@@ -21,6 +21,9 @@ const PAGES: [&str; 7] = [
     "/ui/why",
     "/ui/why?deployment=shop&service=web",
     "/ui/audit",
+    "/ui/network",
+    "/ui?at=3",
+    "/ui/deployments/shop?at=4",
 ];
 
 pub(crate) struct Answer {

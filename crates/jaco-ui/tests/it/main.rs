@@ -7,6 +7,7 @@ mod document;
 mod escaping;
 mod palette;
 mod planned;
+mod reading;
 mod samples;
 mod size;
 mod truth;

@@ -16,6 +16,7 @@ use jaco_ui::{
 };
 
 use crate::planned;
+use crate::reading;
 
 pub(crate) const NOW: i64 = 1_795_000_000_000;
 
@@ -177,6 +178,7 @@ pub(crate) fn status(text: &str) -> StatusResponse {
         nodes: vec![node(text)],
         staleness: None,
         more: false,
+        past: None,
     }
 }
 
@@ -218,6 +220,7 @@ pub(crate) fn overview(text: &str, much: Had) -> String {
         routes: had(much, text, routes(text)),
         voters: had(much, text, vec![voter]),
         find: text.to_owned(),
+        around: None,
     };
     page.html(&frame(text))
 }
@@ -247,6 +250,7 @@ pub(crate) fn deployment_page(text: &str, much: Had) -> String {
         status: &status,
         history: had(much, text, history(text)),
         routes: had(much, text, routes(text)),
+        around: None,
     };
     page.html(&frame(text))
 }
@@ -311,11 +315,10 @@ pub(crate) fn why_page(text: &str, much: Had) -> String {
     page.html(&frame(text))
 }
 
-pub(crate) fn audit_page(text: &str, much: Had) -> String {
-    let cluster = cluster(text, much);
+pub(crate) fn event(text: &str, index: u64) -> AuditEvent {
     let t = || text.to_owned();
-    let event = AuditEvent {
-        index: 7,
+    AuditEvent {
+        index,
         number: 1,
         kind: t(),
         at_ms: NOW - 100,
@@ -325,10 +328,15 @@ pub(crate) fn audit_page(text: &str, much: Had) -> String {
         previous: t(),
         origin: t(),
         gap: None,
-    };
+    }
+}
+
+pub(crate) fn audit_page(text: &str, much: Had) -> String {
+    let cluster = cluster(text, much);
+    let t = || text.to_owned();
     let page = AuditPage {
         cluster: &cluster,
-        events: had(much, text, vec![event]),
+        events: had(much, text, vec![event(text, 7)]),
         before: t(),
         older: t(),
         deployment: t(),
@@ -352,6 +360,9 @@ pub(crate) fn all(text: &str) -> Vec<(String, String)> {
             ("scale", planned::action_page(text, much, &planned::scale())),
             ("drain", planned::action_page(text, much, &planned::drain(BoundData::Refuses))),
             ("remove", planned::action_page(text, much, &Action::Remove { node: "n1".to_owned() })),
+            ("overview then", reading::overview_then(text, much)),
+            ("deployment then", reading::deployment_then(text, much)),
+            ("network", reading::network(text, much)),
         ] {
             pages.push((format!("{name} with {much:?}"), html));
         }
@@ -364,6 +375,8 @@ pub(crate) fn all(text: &str) -> Vec<(String, String)> {
     let (by, node, secret) = (text.to_owned(), text.to_owned(), text.to_owned());
     let offer = Some(jaco_ui::Offer { by, node, secret });
     let confirmation = Login { problem: None, next: next(), offer };
+    pages.push(("logs".to_owned(), reading::logs(text)));
+    pages.push(("difference".to_owned(), reading::difference(text)));
     pages.push(("login".to_owned(), login.html()));
     pages.push(("confirmation".to_owned(), confirmation.html()));
     pages.push(("signed out".to_owned(), SignedOut.html()));

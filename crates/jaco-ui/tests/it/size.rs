@@ -38,6 +38,7 @@ fn overview_fits_whatever_there_is() {
         routes: Ok(Vec::new()),
         voters: Ok(Vec::new()),
         find: String::new(),
+        around: None,
     };
     let html = page.html(&samples::frame("ann, viewer"));
     let beside: usize = assets::ALL.iter().map(|asset| asset.content.len()).sum();

@@ -48,6 +48,7 @@ fn overview(cluster: &ClusterStatusResponse) -> String {
         routes: Ok(Vec::new()),
         voters: Ok(Vec::new()),
         find: String::new(),
+        around: None,
     };
     text(&page.html(&frame()))
 }
@@ -143,6 +144,7 @@ fn the_map_shows_where_replicas_are() {
         status: &status,
         history: Ok(Default::default()),
         routes: Ok(Vec::new()),
+        around: None,
     };
     let page = Document::read(&page.html(&frame()));
     let map = page.by_id("map").unwrap();

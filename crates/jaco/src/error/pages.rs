@@ -45,6 +45,7 @@ pages! {
     "image_not_held",
     "image_store_full",
     "include_cycle",
+    "index_not_kept",
     "internal",
     "invalid_alias",
     "invalid_depends_on",

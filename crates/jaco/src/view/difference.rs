@@ -1,58 +1,9 @@
 //! The difference of two models of a deployment. Pure.
 
-use std::collections::BTreeMap;
-
+use jaco_json::difference::Change;
 use serde_json::{Value, json};
 
 use crate::output::{Frame, Show};
-
-/// A compose model and the texts beside it as one value.
-#[must_use]
-pub(crate) fn with_texts(mut model: Value, overlay: &str, environment: &str) -> Value {
-    for (name, text) in [("jaco.yaml", overlay), ("jaco.services.toml", environment)] {
-        if !text.is_empty() {
-            model[name] = text.lines().collect::<Vec<_>>().join("\n").into();
-        }
-    }
-    model
-}
-
-/// One key with different values; `None` where it is absent.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Change {
-    key: String,
-    from: Option<Value>,
-    to: Option<Value>,
-}
-
-/// All keys with different values, sorted.
-#[must_use]
-pub(crate) fn changes(from: &Value, to: &Value) -> Vec<Change> {
-    let (mut before, mut after) = (BTreeMap::new(), BTreeMap::new());
-    flatten(String::new(), from, &mut before);
-    flatten(String::new(), to, &mut after);
-    let mut keys: Vec<_> = before.keys().chain(after.keys()).cloned().collect();
-    keys.sort_unstable();
-    keys.dedup();
-    let change = |key: String| {
-        let (from, to) = (before.remove(&key), after.remove(&key));
-        (from != to).then_some(Change { key, from, to })
-    };
-    keys.into_iter().filter_map(change).collect()
-}
-
-/// The leaves of a value by their paths. A list is one leaf, because its changes are easier to see as a
-/// whole.
-fn flatten(path: String, value: &Value, leaves: &mut BTreeMap<String, Value>) {
-    let Some(members) = value.as_object().filter(|members| !members.is_empty()) else {
-        leaves.insert(path, value.clone());
-        return;
-    };
-    for (key, member) in members {
-        let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
-        flatten(path, member, leaves);
-    }
-}
 
 /// Two models of a deployment, compared.
 pub(crate) struct Difference {
@@ -95,6 +46,7 @@ impl Show for Difference {
 #[cfg(test)]
 mod tests {
     use expect_test::expect;
+    use jaco_json::difference::changes;
 
     use super::*;
 
@@ -121,10 +73,5 @@ mod tests {
             + services.web.image: "web:2"
         "#]]
         .assert_eq(&difference.text(&Frame { now_ms: 0, detail: crate::output::Detail::Short }));
-    }
-
-    #[test]
-    fn equal_models_have_no_differences() {
-        assert_eq!(changes(&json!({"a": {"b": 1}}), &json!({"a": {"b": 1}})), vec![]);
     }
 }

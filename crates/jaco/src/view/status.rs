@@ -2,6 +2,7 @@
 
 use jaco_json::status::Json;
 use jaco_proto::v1::StatusResponse;
+use jaco_sentences::past;
 use serde_json::Value;
 
 use super::{deployment, node, replica, staleness};
@@ -24,6 +25,7 @@ impl Show for Status<'_> {
         let status = self.0;
         let mut parts = Vec::new();
         parts.extend(status.staleness.as_ref().map(staleness::line));
+        parts.extend(past::sentence(status).map(|sentence| format!("{sentence}\n")));
         if status.deployments.is_empty() {
             parts.push("No deployments. `jaco apply compose.yaml` creates one.\n".to_owned());
         } else {
@@ -41,8 +43,8 @@ impl Show for Status<'_> {
 #[cfg(test)]
 mod tests {
     use jaco_proto::v1::{
-        DeploymentInfo, NodeInfo, PullInfo, ReplicaAddress, ReplicaInfo, RetiringInfo, Staleness,
-        TerminatingInfo, TerminationInfo,
+        DeploymentInfo, NodeInfo, PastInfo, PullInfo, ReplicaAddress, ReplicaInfo, RetiringInfo,
+        Staleness, TerminatingInfo, TerminationInfo,
     };
 
     use super::*;
@@ -94,6 +96,7 @@ mod tests {
             nodes: vec![NodeInfo::default()],
             staleness: Some(Staleness { age_ms: 7, reason: "no quorum".to_owned() }),
             more: false,
+            past: Some(PastInfo { at_ms: 1_767_225_600_000, kept_from: 3, kept_to: 90 }),
         };
         for status in [full, StatusResponse::default()] {
             let shown = Status(&status);

@@ -73,6 +73,7 @@ const EXIT_CODES: &[(u8, &[&str])] = &[
             "invalid_request",
             "network_exists",
             "image_in_use",
+            "index_not_kept",
             "image_not_found",
             "image_not_held",
             "image_store_full",

@@ -115,6 +115,7 @@ pub(crate) fn shop(status: &str, states: [&str; 2]) -> v1::StatusResponse {
         nodes: vec![node("n1", "active", 1), node("n2", "draining", 1)],
         staleness: None,
         more: false,
+        past: None,
     }
 }
 

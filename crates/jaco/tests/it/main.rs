@@ -26,6 +26,7 @@ mod rebalance;
 mod registry;
 mod restore_check;
 mod routes;
+mod status_at;
 mod terminal;
 mod traffic;
 mod upload;

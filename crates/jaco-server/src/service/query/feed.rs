@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tonic::Status;
 
-use super::overview;
+use super::{earlier, overview};
 use crate::answers::{Answer, Reading, Withdrawn};
 use crate::feeds::{Feed, Rendering, Subject, give_back};
 use crate::freshness::Freshness;
@@ -40,6 +40,20 @@ pub(super) async fn read(
     let found =
         found.map_err(|_| Rejection::new(ErrorCode::Internal, "the status was not rendered"))?;
     Ok(form.messages(Arc::clone(&found.answer)))
+}
+
+/// The status as it was at the index of the request, in parts.
+///
+/// # Errors
+/// Those of [`earlier::read`].
+pub(super) async fn read_earlier(
+    member: &Arc<Member>,
+    request: v1::StatusRequest,
+) -> Result<impl Stream<Item = Result<Bytes, Status>> + use<>, Rejection> {
+    let form = Form::of(&request);
+    member.feeds.answers.room().await;
+    let parts = earlier::read(member, request).await?;
+    Ok(form.messages(member.feeds.answers.keep(parts)))
 }
 
 /// The status in parts, at once and whenever it has changed or is no longer current, for as long as the stream is read.

@@ -4,6 +4,7 @@
 mod audit;
 pub(crate) mod backup;
 mod deployment;
+mod earlier;
 mod examine;
 mod feed;
 mod logs;

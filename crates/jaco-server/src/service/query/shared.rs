@@ -20,7 +20,7 @@ use tonic::{Request, Response, Status};
 use tonic_prost::{ProstCodec, ProstDecoder};
 use tower::{Service, service_fn};
 
-use super::feed;
+use super::{earlier, feed};
 use crate::peers::MESSAGE_BYTES_MAX;
 use crate::service::context::Context;
 use crate::status::{from_propose_error, to_status};
@@ -95,10 +95,19 @@ async fn answer(
     }
     let reached = member.reached(request.get_ref().min_index).await;
     reached.map_err(|rejection| to_status(&rejection))?;
-    let read = feed::read(&member, request.get_ref().clone()).await;
-    let read = read.map_err(|rejection| to_status(&rejection))?;
+    let asked = request.get_ref().clone();
+    let read: Answers = match asked.at_index {
+        0 => {
+            let read = feed::read(&member, asked).await;
+            Box::pin(read.map_err(|rejection| to_status(&rejection))?)
+        }
+        _ => {
+            let read = feed::read_earlier(&member, asked).await;
+            Box::pin(read.map_err(|rejection| to_status(&rejection))?)
+        }
+    };
     unread::room_for_answer(&request).await;
-    Ok(Response::new(Box::pin(read)))
+    Ok(Response::new(read))
 }
 
 async fn watch(
@@ -107,6 +116,7 @@ async fn watch(
 ) -> Result<Response<Answers>, Status> {
     let (member, _) = context.identify(&request)?;
     let request = request.into_inner();
+    earlier::refuse_watch(&request).map_err(|rejection| to_status(&rejection))?;
     member.reached(request.min_index).await.map_err(|rejection| to_status(&rejection))?;
     let answers = feed::watch(&member, request).map_err(|rejection| to_status(&rejection))?;
     Ok(Response::new(Box::pin(answers)))

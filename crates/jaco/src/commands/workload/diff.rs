@@ -1,13 +1,14 @@
 //! `jaco diff`
 
 use jaco_compose::restart;
+use jaco_json::difference::{self, changes};
 use jaco_proto::v1::{GetDeploymentRequest, GetDeploymentResponse, HistoryRequest};
 use serde_json::Value;
 
 use crate::error::CliError;
 use crate::manifest::{Manifest, ManifestArgs};
 use crate::session::{CommandResult, Session};
-use crate::view::difference::{Difference, changes, with_texts};
+use crate::view::difference::Difference;
 
 /// Compare two revisions, or files with the current revision
 ///
@@ -105,7 +106,6 @@ async fn get(
 
 /// The compose model and jaco.yaml as one value.
 fn model(stored: &GetDeploymentResponse) -> Result<Value, CliError> {
-    let model: Value = serde_json::from_str(&stored.compose_json)
-        .map_err(|error| CliError::local("cannot parse the stored compose model", error))?;
-    Ok(with_texts(model, &stored.overlay_yaml, ""))
+    difference::model(stored)
+        .map_err(|error| CliError::local("cannot parse the stored compose model", error))
 }

@@ -26,6 +26,7 @@ use crate::view::{progress, reason};
   jaco status                  everything
   jaco status shop/web         one service
   jaco status shop -w          until Ctrl-C
+  jaco status shop --at 1204   as it was at this index of the log; jaco audit shows indices
   jaco status -o json | jq -r '.replicas[] | select(.state != \"running\") | .id'")]
 pub(crate) struct Args {
     /// Only this deployment, or this service of it
@@ -34,28 +35,50 @@ pub(crate) struct Args {
     /// Follow changes
     #[arg(short, long)]
     watch: bool,
+    /// The state as it was at this index of the log, for as long as the node has that in its log
+    #[arg(
+        long,
+        value_name = "INDEX",
+        conflicts_with = "watch",
+        value_parser = clap::value_parser!(u64).range(1..)
+    )]
+    at: Option<u64>,
 }
 
 pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
     session.shows_age();
-    let request = request(args.of.as_deref());
+    let request = request(args.of.as_deref(), args.at);
     if args.watch {
         return watch(session, request).await;
     }
     let status = session.client()?.read_status(request.clone()).await?;
+    check_at(&request, &status)?;
     check_found(&request, &status)?;
     session.done(&Status(&status))
 }
 
 /// The request for `dep` or `dep/svc`.
-fn request(of: Option<&str>) -> StatusRequest {
+fn request(of: Option<&str>, at: Option<u64>) -> StatusRequest {
     let (deployment, service) =
         of.map(|of| of.split_once('/').unwrap_or((of, ""))).unwrap_or_default();
     StatusRequest {
         deployment: deployment.to_owned(),
         service: service.to_owned(),
+        at_index: at.unwrap_or_default(),
         ..StatusRequest::default()
     }
+}
+
+/// Refuses the state of now of a node that does not know what an index is.
+fn check_at(request: &StatusRequest, status: &StatusResponse) -> Result<(), CliError> {
+    if request.at_index == 0 || status.past.is_some() {
+        return Ok(());
+    }
+    let message = format!(
+        "{} runs a version that shows the state of now only: upgrade it, or ask another node with --server",
+        status.answered_by
+    );
+    Err(CliError::Refused { code: ErrorCode::MembersOutdated, message, help: None })
 }
 
 /// Refuses a name that does not exist: an empty table would look like a result.

@@ -1,14 +1,10 @@
 //! Checks of the packets that routers have sent each other.
 
-use jaco_proto::v1::{ExamineNetworkResponse, ExaminedWay};
+use jaco_proto::v1::ExamineNetworkResponse;
+use jaco_sentences::attention::Severity;
+use jaco_sentences::network::{self, Trouble};
 
 use super::finding::Findings;
-
-/// What the tunnel adds to a packet over IPv4, in bytes.
-const OVERHEAD: u32 = 60;
-
-/// What it adds at most.
-const OVERHEAD_MAX: u32 = 80;
 
 /// Checks each router, and each direction between two of them.
 pub(super) fn network(examined: &ExamineNetworkResponse, found: &mut Findings) {
@@ -31,36 +27,13 @@ pub(super) fn network(examined: &ExamineNetworkResponse, found: &mut Findings) {
         }
     }
     for way in &examined.ways {
-        direction(way, examined.mtu, found);
-    }
-}
-
-fn direction(way: &ExaminedWay, mtu: u32, found: &mut Findings) {
-    let ExaminedWay { from, to, port, .. } = way;
-    let object = format!("{from} to {to}");
-    if !way.arrives {
-        let (message, directions) = match way.one_direction {
-            true => (format!("{to} hears nothing of the router of {from}"), ""),
-            false => (format!("{to} does not answer the router of {from}"), ", and back"),
-        };
-        let help = format!("let UDP port {port} pass from {from} to {to}{directions}");
-        found.failing("tunnel", &object, message, help);
-    } else if !way.arrives_full {
-        let message =
-            format!("small packets arrive, those of {mtu} bytes do not: connections hang");
-        let help = format!(
-            "let the links from {from} to {to} take packets of {} bytes, or let what is between them report what it takes",
-            mtu + OVERHEAD_MAX
-        );
-        found.failing("mtu", &object, message, help);
-    } else if way.path_mtu > 0 && way.path_mtu < mtu + OVERHEAD {
-        let message = format!(
-            "the link takes {} bytes, so each packet of {mtu} bytes is sent in two: slower, and lost where fragments are \
-             dropped",
-            way.path_mtu
-        );
-        let help =
-            format!("let the links between the two take packets of {} bytes", mtu + OVERHEAD_MAX);
-        found.warning("mtu", &object, message, help);
+        if let Some(trouble) = network::trouble(way, examined.mtu) {
+            let object = format!("{} to {}", way.from, way.to);
+            let Trouble { severity, check, message, help } = trouble;
+            match severity {
+                Severity::Failing => found.failing(check, &object, message, help),
+                Severity::Warning => found.warning(check, &object, message, help),
+            }
+        }
     }
 }

@@ -7,12 +7,13 @@ use jaco_compose::{
     EnvFiles, Environment, Images, Input, JacoYaml, Loaded, Options, Problems, Project, UploadItem,
     UploadKind, UploadProblem, UploadProblemKind, UploadSource,
 };
+use jaco_json::difference::{changes, with_texts};
 use jaco_proto::v1::{ApplyRequest, FileUpload, GetDeploymentResponse};
 use jaco_types::ErrorCode;
 
 use super::texts::{COMPOSE, ENVIRONMENT, OVERLAY, Texts};
 use crate::error::CliError;
-use crate::view::difference::{Difference, changes, with_texts};
+use crate::view::difference::Difference;
 
 /// What the user has changed.
 pub(super) struct Changed {
