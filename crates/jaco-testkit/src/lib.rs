@@ -3,6 +3,7 @@
 
 mod binary;
 mod cluster;
+mod collector;
 mod command;
 pub mod docker;
 pub mod engines;
@@ -14,6 +15,7 @@ mod wait;
 
 pub use binary::binary;
 pub use cluster::{Cluster, Engine};
+pub use collector::{CollectedSpan, Collector, CollectorAnswer};
 pub use command::{ran, succeeded};
 pub use forwarding::Forwarding;
 pub use machines::Machines;

@@ -58,6 +58,7 @@ mod schedules;
 mod secrets;
 mod stopping;
 mod strangers;
+mod tracing;
 mod volumes;
 mod waiting;
 mod watchers;

@@ -119,6 +119,7 @@ pub(crate) async fn open_with(folder: &Path, certificates: Arc<CertificateStore>
         gate: Gate::new(GATE),
         feeds: Feeds::default(),
         metrics: Metrics::new(Arc::default(), Arc::new(NothingRead)),
+        tracer: None,
         log: LogTail::default(),
         stopping,
     }
