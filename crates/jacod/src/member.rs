@@ -368,7 +368,7 @@ fn spawn_edge(
     let program = edge::program(config);
     let process = Process::new(Starter::of_this_process(), program);
     let (edge, view) =
-        EdgeLoop::new(dir, process, keys, config.access_log()?);
+        EdgeLoop::new(dir, process, keys, config.access_log()?, member.tracer.clone());
     node.run_until_shutdown(edge.run(Arc::clone(member)));
     node.run_until_shutdown(handle.follow(Arc::clone(member)));
     Ok(view)
