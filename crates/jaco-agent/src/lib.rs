@@ -31,4 +31,4 @@ pub use leader_contact::{CONTACT_LAPSE, LeaderContact, StateAge};
 pub use network_gate::{Gate, NetworkGate};
 pub use removed::{RemovedAllocation, RemovedAllocations};
 pub use service::{AgentHandle, AgentService, AgentStatus, Options};
-pub use timed::{EngineTally, TimedEngine};
+pub use timed::{EngineObserver, EngineTally, TimedEngine};

@@ -1,7 +1,7 @@
-//! An engine whose operations are counted and timed, for metrics. It changes nothing of them.
+//! An engine whose operations are counted and timed, for metrics and traces. It changes nothing of them.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use jaco_types::{BlobDigest, DeploymentName};
@@ -141,18 +141,43 @@ impl EngineTally {
     }
 }
 
+/// Is told what the engine did for instances. Must not wait.
+pub trait EngineObserver: Send + Sync + 'static {
+    /// An image was fetched, or could not be.
+    fn pulled(&self, pull: &PullRequest, took: Duration, result: Result<(), &PullError>);
+
+    /// The networks of an instance were made, or could not be.
+    fn networked(
+        &self,
+        request: &ContainerRequest,
+        took: Duration,
+        result: Result<(), &StartError>,
+    );
+
+    /// The container of an instance was created and started, or could not be.
+    fn started(&self, request: &ContainerRequest, took: Duration, result: Result<(), &StartError>);
+}
+
 /// See the module.
 #[allow(missing_debug_implementations, reason = "holds trait objects that have nothing to show")]
 pub struct TimedEngine {
     engine: Arc<dyn ContainerEngine>,
     tally: EngineTally,
+    observer: Option<Arc<dyn EngineObserver>>,
 }
 
 impl TimedEngine {
     /// Counts the operations of `engine` in `tally`.
     #[must_use]
     pub fn new(engine: Arc<dyn ContainerEngine>, tally: EngineTally) -> Self {
-        Self { engine, tally }
+        Self { engine, tally, observer: None }
+    }
+
+    /// Tells `observer` as well.
+    #[must_use]
+    pub fn observed_by(mut self, observer: Option<Arc<dyn EngineObserver>>) -> Self {
+        self.observer = observer;
+        self
     }
 }
 
@@ -176,7 +201,13 @@ impl ContainerEngine for TimedEngine {
         credentials: Option<&RegistryCredentials>,
         progress: ProgressSink,
     ) -> Result<(), PullError> {
-        self.tally.time(Operation::Pull, self.engine.pull(pull, credentials, progress)).await
+        let begun = Instant::now();
+        let pulled = self.engine.pull(pull, credentials, progress);
+        let pulled = self.tally.time(Operation::Pull, pulled).await;
+        if let Some(observer) = &self.observer {
+            observer.pulled(pull, begun.elapsed(), pulled.as_ref().map(|_| ()));
+        }
+        pulled
     }
 
     async fn find_image(&self, pull: &PullRequest) -> Result<Option<ObservedImage>, EngineError> {
@@ -196,14 +227,25 @@ impl ContainerEngine for TimedEngine {
     }
 
     async fn prepare_networks(&self, request: &ContainerRequest) -> Result<(), StartError> {
-        self.tally.time(Operation::Networks, self.engine.prepare_networks(request)).await
+        let begun = Instant::now();
+        let prepared = self.engine.prepare_networks(request);
+        let prepared = self.tally.time(Operation::Networks, prepared).await;
+        if let Some(observer) = &self.observer {
+            observer.networked(request, begun.elapsed(), prepared.as_ref().map(|_| ()));
+        }
+        prepared
     }
 
     async fn ensure_running(
         &self,
         request: &ContainerRequest,
     ) -> Result<ObservedContainer, StartError> {
-        self.tally.time(Operation::Start, self.engine.ensure_running(request)).await
+        let begun = Instant::now();
+        let started = self.tally.time(Operation::Start, self.engine.ensure_running(request)).await;
+        if let Some(observer) = &self.observer {
+            observer.started(request, begun.elapsed(), started.as_ref().map(|_| ()));
+        }
+        started
     }
 
     async fn stop(&self, container: &ContainerId) -> Result<(), EngineError> {

@@ -8,7 +8,7 @@ use jaco_state::command::Batch;
 use jaco_state::{Change, Outcome};
 use jaco_store::{Clock, Leadership, Proposal, ProposeError, RaftRole, Store};
 use jaco_types::{ErrorCode, Identity, Millis, StateIndex, Timestamp};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
@@ -28,6 +28,19 @@ pub struct Options {
     pub planner: PlannerConfig,
     /// What is counted of its passes.
     pub tally: PlannerTally,
+    /// Who is told of plans that were agreed on; nobody waits for it.
+    pub agreed: Option<mpsc::Sender<AgreedPlan>>,
+}
+
+/// An entry of a plan was agreed on and is executed.
+#[derive(Debug, Clone, Copy)]
+pub struct AgreedPlan {
+    /// The entry.
+    pub index: StateIndex,
+    /// When its pass began.
+    pub begun: Instant,
+    /// When it was executed.
+    pub done: Instant,
 }
 
 impl Options {
@@ -239,7 +252,7 @@ impl Controller {
         let before = rollouts_before(&state, &plan);
         drop(state);
         let wake_at = plan.wake_at;
-        let status = self.propose(plan, &before).await;
+        let status = self.propose(plan, &before, begun).await;
         self.count(status);
         self.status.send_replace(status);
         match status {
@@ -266,7 +279,7 @@ impl Controller {
 
     /// Has a plan agreed on, in as many entries as it needs. Each is based on the state that the plan
     /// was made from; the first that is refused ends it, and the next pass plans what is left.
-    async fn propose(&self, plan: Plan, before: &Rollouts) -> PassStatus {
+    async fn propose(&self, plan: Plan, before: &Rollouts, begun: Instant) -> PassStatus {
         let (based_on, changes) = (plan.based_on, plan.changes.len());
         if changes == 0 {
             return PassStatus::Idle { at: based_on };
@@ -274,7 +287,10 @@ impl Controller {
         let mut parts = Parts::cut(plan.changes);
         while let Some(part) = parts.next() {
             match self.agree(based_on, part.clone()).await {
-                Agreement::Agreed => self.options.tally.agreed(&part, before),
+                Agreement::Agreed(index) => {
+                    self.options.tally.agreed(&part, before);
+                    self.tell(AgreedPlan { index, begun, done: Instant::now() });
+                }
                 Agreement::Refused => return PassStatus::Refused { based_on },
                 Agreement::TooLarge => {
                     if let Err(Indivisible) = parts.halve(part) {
@@ -285,6 +301,13 @@ impl Controller {
             }
         }
         PassStatus::Changed { based_on, changes }
+    }
+
+    /// Who is behind misses what does not fit.
+    fn tell(&self, plan: AgreedPlan) {
+        if let Some(agreed) = &self.options.agreed {
+            agreed.try_send(plan).ok();
+        }
     }
 
     /// Proposes one part of a plan.
@@ -304,7 +327,7 @@ impl Controller {
                 }
                 Outcome::Done | Outcome::NodeAdmitted { .. } | Outcome::Deployed { .. } => {
                     info!(%based_on, raft_index = %applied.index, changes, "plan agreed on");
-                    Agreement::Agreed
+                    Agreement::Agreed(applied.index)
                 }
             },
             Err(error @ ProposeError::TooLarge { .. }) => {
@@ -321,8 +344,8 @@ impl Controller {
 
 /// What came of a proposal.
 enum Agreement {
-    /// It was agreed on and executed.
-    Agreed,
+    /// It was agreed on and executed, as this entry.
+    Agreed(StateIndex),
     /// It was not, or nobody knows.
     Refused,
     /// It does not fit an entry. Nothing was written.

@@ -14,7 +14,7 @@ pub mod tally;
 pub use clock_watch::{ClockStep, ClockWatch, LOOK_EVERY};
 pub use debounce::Debounce;
 pub use jobs::JobLoop;
-pub use leader_loop::{Controller, Options, PassStatus};
+pub use leader_loop::{AgreedPlan, Controller, Options, PassStatus};
 pub use parts::CHANGES_PER_ENTRY;
 pub use rebalance::{RebalanceLoop, RebalanceOptions, RebalanceState};
 pub use schedule::{Pace, PassResult, PassSchedule};

@@ -149,6 +149,11 @@ impl Edge {
         shared.access_log.store(log.map(Arc::new));
     }
 
+    /// Whether requests are traced from now on. `None`: they are not, and what clients say of traces goes through.
+    pub fn trace_to(&self, traces: Option<Traces>) {
+        self.inner.shared.traces.store(traces.map(Arc::new));
+    }
+
     /// What is applied, and who is busy: the acknowledgement.
     pub fn status(&self) -> watch::Receiver<EdgeStatus> {
         self.inner.status.subscribe()

@@ -12,6 +12,7 @@ use crate::caps::Caps;
 use crate::handshake::Handshakes;
 use crate::options::{AccessLog, Options};
 use crate::tls::TlsToInstances;
+use crate::traces::Traces;
 use crate::upstream::Dialer;
 use crate::view::View;
 
@@ -23,6 +24,8 @@ pub(crate) struct Shared {
     pub(crate) awaited: Arc<Awaited>,
     /// Where lines about requests go now.
     pub(crate) access_log: ArcSwapOption<AccessLog>,
+    /// Whether requests are traced now.
+    pub(crate) traces: ArcSwapOption<Traces>,
     pub(crate) dialer: Dialer,
     pub(crate) handshakes: Handshakes,
     pub(crate) connections: Arc<Caps>,
@@ -61,6 +64,7 @@ impl Shared {
             view,
             awaited,
             access_log,
+            traces: ArcSwapOption::empty(),
             dialer,
             handshakes,
             connections,

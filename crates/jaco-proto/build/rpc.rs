@@ -20,6 +20,7 @@ pub(crate) struct Rpc {
     access: String,
     slow: bool,
     has_request_id: bool,
+    has_traceparent: bool,
     client_streaming: bool,
     server_streaming: bool,
 }
@@ -59,7 +60,7 @@ fn read(pool: &DescriptorPool, method: &MethodDescriptor) -> Result<Rpc, Error> 
             "declares no handling: give it `option (handling) = LOCAL`, LEADER_READ or WRITE";
         return Err(format!("rpc {} {message}", method.full_name()).into());
     }
-    let request_id = method.input().get_field_by_name("request_id");
+    let has = |field| method.input().get_field_by_name(field).is_some();
     Ok(Rpc {
         service: method.parent_service().name().to_owned(),
         name: method.name().to_owned(),
@@ -69,7 +70,8 @@ fn read(pool: &DescriptorPool, method: &MethodDescriptor) -> Result<Rpc, Error> 
         handling,
         access: name_of(&option("access")?)?,
         slow: option("slow")?.as_bool().unwrap_or_default(),
-        has_request_id: request_id.is_some(),
+        has_request_id: has("request_id"),
+        has_traceparent: has("traceparent"),
         client_streaming: method.is_client_streaming(),
         server_streaming: method.is_server_streaming(),
     })
@@ -147,6 +149,7 @@ fn impls(rpcs: &[Rpc]) -> String {
     for rpc in rpcs.iter().filter(|rpc| rpc.is_led()) {
         let Rpc { service, name, request, response, .. } = rpc;
         let id = if rpc.has_request_id { "Some(&mut self.request_id)" } else { "None" };
+        let trace = if rpc.has_traceparent { "Some(&mut self.traceparent)" } else { "None" };
         writeln!(
             out,
             "impl LeaderRpc for v1::{request} {{
@@ -155,6 +158,10 @@ fn impls(rpcs: &[Rpc]) -> String {
 
     fn request_id_mut(&mut self) -> Option<&mut String> {{
         {id}
+    }}
+
+    fn traceparent_mut(&mut self) -> Option<&mut String> {{
+        {trace}
     }}
 }}
 "

@@ -42,6 +42,10 @@ pub trait LeaderRpc: Message + Default + Clone + Send + Sync + 'static {
     /// The id under which a repeated request is executed once; `None` for requests that have none,
     /// because repeating them is harmless or must not be answered with the first outcome.
     fn request_id_mut(&mut self) -> Option<&mut String>;
+
+    /// The place of the request in a trace, as the header `traceparent` of W3C Trace Context; `None` for requests that are
+    /// not traced.
+    fn traceparent_mut(&mut self) -> Option<&mut String>;
 }
 
 include!(concat!(env!("OUT_DIR"), "/rpc.rs"));

@@ -35,6 +35,7 @@ mod sealer;
 pub mod serve;
 mod service;
 pub mod status;
+mod traced;
 mod ui;
 mod unread;
 mod unwanted;

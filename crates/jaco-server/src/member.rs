@@ -12,6 +12,7 @@ use jaco_proto::v1;
 use jaco_raft::Quorum;
 use jaco_state::{Command, Outcome};
 use jaco_store::{Applied, Clock, Proposal, ProposeError};
+use jaco_trace::Tracer;
 use jaco_types::{Author, Hostname, Identity, NodeId, Rejection, RequestId};
 use tokio_util::sync::CancellationToken;
 
@@ -78,6 +79,8 @@ pub struct Member {
     pub past: Past,
     /// What the metrics are made of.
     pub metrics: Metrics,
+    /// Takes spans; none where traces are off.
+    pub tracer: Option<Tracer>,
     /// The end of the daemon's log.
     pub log: LogTail,
     /// Cancelled when the daemon stops: from then on no request waits for an election.

@@ -4,6 +4,7 @@
 mod binary;
 pub mod browser;
 mod cluster;
+mod collector;
 mod command;
 pub mod docker;
 pub mod engines;
@@ -15,6 +16,7 @@ mod wait;
 
 pub use binary::binary;
 pub use cluster::{Cluster, Engine};
+pub use collector::{CollectedSpan, Collector, CollectorAnswer};
 pub use command::{ran, succeeded};
 pub use forwarding::Forwarding;
 pub use machines::Machines;

@@ -32,6 +32,7 @@ pub mod slot;
 pub mod spec;
 pub mod termination;
 pub mod time;
+pub mod trace;
 pub mod unit;
 
 pub use acme::{ChallengeKind, RenewalWindow};
@@ -69,3 +70,4 @@ pub use slot::{Completion, DesiredState, Instance, RestartCount, Slot};
 pub use spec::{DeploymentSpec, ServiceSpec};
 pub use termination::{Termination, TerminationOutcome};
 pub use time::{Millis, Timestamp};
+pub use trace::{Sampled, TraceContext};

@@ -41,6 +41,7 @@ mod rotation;
 mod router;
 mod setup;
 mod telemetry;
+mod trace;
 
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};

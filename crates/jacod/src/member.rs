@@ -13,7 +13,8 @@ use jaco_agent::{
     AgentService, FileDirs, LeaderContact, NetworkGate, TimedEngine, Unseal, service,
 };
 use jaco_controller::{
-    Controller, JobLoop, Options as ControllerOptions, RebalanceLoop, RebalanceState, SignalBook,
+    AgreedPlan, Controller, JobLoop, Options as ControllerOptions, RebalanceLoop, RebalanceState,
+    SignalBook,
 };
 use jaco_docker::{DockerEngine, DockerOptions};
 use jaco_pki::sealed::Purpose;
@@ -60,6 +61,7 @@ use crate::readings::NodeReader;
 use crate::renewal::Renewer;
 use crate::rotation::RotationLoop;
 use crate::router::{self, RouterHandle, RouterLoop};
+use crate::trace::Traces;
 use crate::{audit_chain, key_check, limits, membership, pressure, renewal};
 
 /// Handshake failures that may wait to be audited; the listener counts those that do not fit.
@@ -119,8 +121,10 @@ pub(crate) async fn start(
     }
     let owner = Owner { cluster: cluster.clone(), node: id };
     let engine = open_engine(node, &owner)?;
-    let engine = Arc::new(TimedEngine::new(engine, node.tallies.engine.clone()));
-    let engine = engine as Arc<dyn ContainerEngine>;
+    let traces = Traces::start(node, &cluster, &store)?;
+    let engine = TimedEngine::new(engine, node.tallies.engine.clone());
+    let engine = engine.observed_by(traces.as_ref().map(Traces::observer));
+    let engine = Arc::new(engine) as Arc<dyn ContainerEngine>;
     let keys = Arc::new(Opener { keks: parts.keks.clone(), cluster: cluster.clone() });
     let file_dirs = FileDirs {
         files: node.config.data_dir.join("contents"),
@@ -180,6 +184,7 @@ pub(crate) async fn start(
         sign_in_links: SignInLinks::default(),
         past: Past::default(),
         metrics: Metrics::new(Arc::clone(&node.tallies), Arc::clone(&reader) as Arc<dyn ReadNode>),
+        tracer: traces.as_ref().map(Traces::tracer),
         log: node.log.clone(),
         stopping: node.shutdown.clone(),
     });
@@ -206,6 +211,8 @@ pub(crate) async fn start(
     let measured = spawn_sampler(node, &member, sampler);
     reader.follow(&member, measured.clone());
     let sources = Sources { disks, measured, router, edge };
+    let agreed = traces.map(|traces| traces.follow(node, &member));
+    spawn_controller(node, &member, agreed);
     spawn_loops(node, &member, certificates, contact, sources);
     info!(%cluster, node_id = %id, address = %node.advertised, "member started");
     Ok(())
@@ -363,7 +370,8 @@ fn spawn_edge(
     let dir = config.net.edge_dir();
     let program = edge::program(config);
     let process = Process::new(Starter::of_this_process(), program);
-    let (edge, view) = EdgeLoop::new(dir, process, keys, config.access_log()?);
+    let (edge, view) =
+        EdgeLoop::new(dir, process, keys, config.access_log()?, member.tracer.clone());
     node.run_until_shutdown(edge.run(Arc::clone(member)));
     node.run_until_shutdown(handle.follow(Arc::clone(member)));
     Ok(view)
@@ -445,16 +453,15 @@ fn spawn_sampler(node: &NodeContext, member: &Arc<Member>, settings: SamplerSett
     latest
 }
 
-fn spawn_loops(
+/// Starts the loop that plans, active on the leader. `agreed` is told of its plans.
+fn spawn_controller(
     node: &NodeContext,
     member: &Arc<Member>,
-    certificates: Arc<CertificateStore>,
-    contact: LeaderContact,
-    sources: Sources,
+    agreed: Option<mpsc::Sender<AgreedPlan>>,
 ) {
-    let shutdown = &node.shutdown;
     let options = ControllerOptions {
         tally: node.tallies.planner.clone(),
+        agreed,
         ..ControllerOptions::of_version(env!("CARGO_PKG_VERSION"))
     };
     let controller = Controller::new(
@@ -463,10 +470,20 @@ fn spawn_loops(
         Arc::clone(&node.clock),
         options,
     );
+    node.run_until_shutdown(controller.run(node.shutdown.clone()));
+}
+
+fn spawn_loops(
+    node: &NodeContext,
+    member: &Arc<Member>,
+    certificates: Arc<CertificateStore>,
+    contact: LeaderContact,
+    sources: Sources,
+) {
+    let shutdown = &node.shutdown;
     let description =
         NodeDescription { address: node.advertised.clone(), facts: node.facts.clone() };
     let identity = node.identity.clone();
-    node.run_until_shutdown(controller.run(shutdown.clone()));
     let heartbeats =
         heartbeat::run(Arc::clone(member), description, contact, sources, shutdown.clone());
     node.run_until_shutdown(heartbeats);

@@ -61,6 +61,7 @@ mod secrets;
 mod stopping;
 mod strangers;
 mod time_travel;
+mod tracing;
 mod volumes;
 mod waiting;
 mod watchers;

@@ -7,6 +7,7 @@ mod log;
 mod screened;
 mod serve;
 mod service;
+mod span;
 mod tunnel;
 
 pub(crate) use connection::Connection;

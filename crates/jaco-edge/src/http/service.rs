@@ -20,6 +20,7 @@ use super::headers::{
     client_of, cookie, has_token, join_cookies, set_forwarded, strip_hop_by_hop, wants_websocket,
 };
 use super::log::Line;
+use super::span::OpenSpan;
 use super::tunnel::{self, Asked};
 use crate::auth::Guard;
 use crate::backend::Backend;
@@ -41,6 +42,7 @@ struct Exchange {
     began: Instant,
     active: Active,
     line: Option<Box<Line>>,
+    span: Option<Box<OpenSpan>>,
     route: Option<Arc<RouteEntry>>,
 }
 
@@ -75,7 +77,7 @@ pub(super) async fn handle(
     let version = request.version();
     let may_change = version != Version::HTTP_2 && request.headers().contains_key(header::UPGRADE);
     let mut exchange =
-        Exchange { connection, began: Instant::now(), active, line: None, route: None };
+        Exchange { connection, began: Instant::now(), active, line: None, span: None, route: None };
     let outcome = exchange.answer(request).await;
     let connection = Arc::clone(&exchange.connection);
     let is_lost = outcome.as_ref().is_err_and(|refusal| refusal.ends_connection());
@@ -104,6 +106,7 @@ impl Exchange {
         let path = normalize_path(uri.path());
         let line = (request.method(), request.version());
         self.line = Line::begin(&self.connection, line, (&host, uri.path()));
+        self.span = OpenSpan::begin(&self.connection, request.method(), request.headers());
         let asked = asked(&request)?;
         if let Some(named) = &self.connection.tls_host
             && *named != host
@@ -118,6 +121,9 @@ impl Exchange {
         self.route = Some(Arc::clone(route));
         if let Some(line) = &mut self.line {
             line.route(&route.key);
+        }
+        if let Some(span) = &mut self.span {
+            span.route(&route.key);
         }
         if let Some(redirect) = self.redirect_to_tls(&view, route, &request, &host)? {
             return Ok(Outcome::Own(redirect));
@@ -270,6 +276,9 @@ impl Exchange {
         if let Some(line) = &mut self.line {
             line.instance(&reply.lease.upstream.instance.id);
         }
+        if let Some(span) = &mut self.span {
+            span.instance(&reply.lease.upstream.instance.id);
+        }
         if is_sticky && sticky != Some(reply.lease.upstream.sticky) {
             let is_secure = self.connection.tls_host.is_some();
             set_sticky(&mut reply.response, reply.lease.upstream.sticky, is_secure);
@@ -299,6 +308,9 @@ impl Exchange {
         let authority = authority.ok_or(Refusal::InvalidHost)?;
         join_cookies(headers);
         set_forwarded(&self.connection, headers, &authority);
+        if let Some(span) = &self.span {
+            span.propagate(headers);
+        }
         headers.insert(header::HOST, authority);
         route.request_headers.apply(headers);
         let target = match parts.uri.query() {
@@ -345,15 +357,22 @@ impl Exchange {
         if let Some(line) = &mut self.line {
             line.head(response.status(), reason);
         }
+        if let Some(span) = &mut self.span {
+            span.head(response.status(), reason);
+        }
         self.active.answered();
         let Some((incoming, lease)) = lease else {
             if let Some(line) = self.line.take() {
                 line.end(response.body().size_hint().lower(), End::Complete);
             }
+            if let Some(span) = self.span.take() {
+                span.end(End::Complete);
+            }
             return response;
         };
         let released = is_event_stream(&response).then(|| lease.in_flight.released());
-        let closing = Closing { lease, line: self.line.take(), active: self.active };
+        let (line, span) = (self.line.take(), self.span.take());
+        let closing = Closing { lease, line, span, active: self.active };
         let answer = Answer::forwarded(incoming, Box::new(closing));
         response.map(|_| match released {
             Some(released) => answer.until(released),
@@ -380,17 +399,21 @@ impl Exchange {
 struct Closing {
     lease: Lease,
     line: Option<Box<Line>>,
+    span: Option<Box<OpenSpan>>,
     active: Active,
 }
 
 impl AtEnd for Closing {
     fn ended(self: Box<Self>, bytes: u64, end: End) {
-        let Self { lease, line, active } = *self;
+        let Self { lease, line, span, active } = *self;
         if end == End::Complete {
             lease.complete();
         }
         if let Some(line) = line {
             line.end(bytes, end);
+        }
+        if let Some(span) = span {
+            span.end(end);
         }
         drop(active);
     }

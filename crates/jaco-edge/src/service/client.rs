@@ -9,7 +9,7 @@ use jaco_dataplane::edge::EdgePlan;
 use jaco_types::StateIndex;
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use super::change_message::ChangeMessage;
@@ -17,9 +17,13 @@ use super::message::{LogMessage, Order, Said, receive, send};
 use super::report::{EdgeCounters, EdgeReport};
 use super::socket::is_of;
 use super::socket_path;
+use super::spans::EdgeSpans;
 use crate::change::EdgeChange;
 use crate::explain::Explained;
 use crate::tls::Certificates;
+
+/// Messages of spans that may wait to be taken; what comes then is lost.
+const SPANS_MAX: usize = 64;
 
 /// A daemon's connection to the process of an edge. It ends when this is dropped.
 #[derive(Debug)]
@@ -27,6 +31,7 @@ pub struct EdgeClient {
     output: OwnedWriteHalf,
     pid: Option<u32>,
     status: watch::Receiver<EdgeReport>,
+    spans: Option<mpsc::Receiver<EdgeSpans>>,
     reader: JoinHandle<()>,
 }
 
@@ -55,14 +60,23 @@ impl EdgeClient {
         let (mut input, mut output) = stream.into_split();
         send(&mut output, &Order::Attend).await?;
         let (sender, status) = watch::channel(next_report(&mut input).await?);
+        let (traced, spans) = mpsc::channel(SPANS_MAX);
         let reader = tokio::spawn(async move {
-            while let Ok(report) = next_report(&mut input).await {
-                if sender.send(report).is_err() {
-                    return;
+            while let Ok(said) = next(&mut input).await {
+                match said {
+                    Said::Report(report) => {
+                        let Some(report) = report.report() else { return };
+                        if sender.send(report).is_err() {
+                            return;
+                        }
+                    }
+                    // Reports do not wait for whoever takes spans.
+                    Said::Spans(spans) => drop(spans.spans().map(|spans| traced.try_send(spans))),
+                    Said::Counted(_) | Said::Explained(_) => {}
                 }
             }
         });
-        Ok(Self { output, pid, status, reader })
+        Ok(Self { output, pid, status, spans: Some(spans), reader })
     }
 
     /// The number of the edge's process, where the system tells it.
@@ -114,6 +128,20 @@ impl EdgeClient {
         send(&mut self.output, &Order::Log(message)).await
     }
 
+    /// Tells the edge to trace requests, or not to: [`Traces::below`](crate::Traces::below). One whose
+    /// [`EdgeReport::takes_traces`] is false must not be told.
+    ///
+    /// # Errors
+    /// If the connection has ended.
+    pub async fn trace(&mut self, below: Option<u64>) -> io::Result<()> {
+        send(&mut self.output, &Order::Trace(below)).await
+    }
+
+    /// The spans that the edge says, for who takes them first. The sender is gone once the connection has ended.
+    pub fn take_spans(&mut self) -> Option<mpsc::Receiver<EdgeSpans>> {
+        self.spans.take()
+    }
+
     /// What the edge of this folder has counted, over a connection of its own.
     ///
     /// # Errors
@@ -125,7 +153,7 @@ impl EdgeClient {
             match next(&mut input).await? {
                 Said::Report(_) => {}
                 Said::Counted(counters) => return counters.counters().ok_or_else(strange),
-                Said::Explained(_) => {}
+                Said::Explained(_) | Said::Spans(_) => {}
             }
         }
     }
@@ -150,7 +178,7 @@ impl EdgeClient {
         loop {
             match next(&mut input).await? {
                 Said::Report(newer) => report = newer.report().ok_or_else(strange)?,
-                Said::Counted(_) => {}
+                Said::Counted(_) | Said::Spans(_) => {}
                 Said::Explained(said) => {
                     return Ok((report, said.explained().ok_or_else(strange)?));
                 }
@@ -178,7 +206,7 @@ async fn next_report(input: &mut OwnedReadHalf) -> io::Result<EdgeReport> {
     loop {
         match next(input).await? {
             Said::Report(report) => return report.report().ok_or_else(strange),
-            Said::Counted(_) | Said::Explained(_) => {}
+            Said::Counted(_) | Said::Explained(_) | Said::Spans(_) => {}
         }
     }
 }

@@ -43,6 +43,8 @@ pub(super) enum Done {
     Attended(Present),
     /// A plan was taken, or was not.
     Held,
+    /// Requests are to be traced, or not.
+    Traced(Option<u64>),
     /// This was asked for.
     Said(Box<Said>),
 }
@@ -68,6 +70,7 @@ impl Keeper {
             }
             Ok(Order::Hold(message)) => self.hold(&message, answers),
             Ok(Order::Log(wanted)) => self.log(wanted),
+            Ok(Order::Trace(wanted)) => Done::Traced(wanted),
             // What the error quotes may be a key.
             Err(error) => refuse(unreadable(format!("{:?} in it", error.classify())), answers),
         }

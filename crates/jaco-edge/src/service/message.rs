@@ -13,6 +13,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use super::change_message::ChangeMessage;
 use super::explained::ExplainedMessage;
 use super::report::{CountersMessage, ReportMessage};
+use super::spans::SpansMessage;
 
 /// The longest message: ten thousand routes, each with a few kilobytes of header rules and passwords.
 const LENGTH_MAX: usize = 128 << 20;
@@ -33,6 +34,9 @@ pub(super) enum Order {
     Explain { host: String, path: String },
     /// Write lines about requests to a file, or to none. Edges know this that say so in their report.
     Log(Option<LogMessage>),
+    /// Trace requests, and say their spans over this connection, or do not: [`Traces::below`](crate::Traces::below). Edges
+    /// know this that say so in their report.
+    Trace(Option<u64>),
 }
 
 /// Where lines about requests go, and of how many requests one has a line.
@@ -51,6 +55,8 @@ pub(super) enum Said {
     Counted(Box<CountersMessage>),
     /// What a request would meet.
     Explained(Box<ExplainedMessage>),
+    /// Spans of requests.
+    Spans(SpansMessage),
 }
 
 /// Writes a message.

@@ -9,6 +9,7 @@
 //! report          what is said back; explained: what a request would meet
 //! message         what is said over the socket; change_message: plans and their changes
 //! access_log      lines about requests, to a file
+//! spans           spans of requests, to the daemon
 //! client          the other end
 //! ```
 
@@ -23,6 +24,7 @@ mod message;
 mod random;
 mod report;
 mod socket;
+mod spans;
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
@@ -33,6 +35,7 @@ use std::sync::Arc;
 pub use client::EdgeClient;
 pub use former::{FormerSocket, formers, remove_abandoned};
 pub use report::{EdgeCounters, EdgeReport};
+pub use spans::EdgeSpans;
 use tokio::task::JoinHandle;
 
 use crate::edge::Edge;

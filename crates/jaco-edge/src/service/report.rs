@@ -32,6 +32,8 @@ pub struct EdgeReport {
     pub succession: Succession,
     /// Whether it can be told where lines about requests go; one of an earlier version cannot.
     pub takes_log: bool,
+    /// Whether it can be told to trace requests; one of an earlier version cannot.
+    pub takes_traces: bool,
 }
 
 /// What an edge has counted.
@@ -71,6 +73,8 @@ pub(super) struct ReportMessage {
     has_successor: bool,
     #[serde(default)]
     takes_log: bool,
+    #[serde(default)]
+    takes_traces: bool,
 }
 
 /// Counters as they are said. Routes by domain and path.
@@ -97,6 +101,7 @@ impl ReportMessage {
             is_replaced: status.succession != Succession::None,
             has_successor: status.succession == Succession::Done,
             takes_log: true,
+            takes_traces: true,
         }
     }
 
@@ -116,6 +121,7 @@ impl ReportMessage {
                 (false, false) => Succession::None,
             },
             takes_log: self.takes_log,
+            takes_traces: self.takes_traces,
         })
     }
 }

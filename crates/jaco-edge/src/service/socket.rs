@@ -16,6 +16,7 @@ use tracing::warn;
 use super::keeper::{Done, Keeper};
 use super::message::{Said, receive, send};
 use super::report::{Answer, ReportMessage};
+use super::spans::Waiting;
 
 /// After an error of `accept`: there are too many files, or too little memory.
 const AFTER_ERROR: Duration = Duration::from_millis(100);
@@ -80,6 +81,8 @@ async fn speak(stream: UnixStream, keeper: Arc<Keeper>) {
     let answers = Arc::new(answers);
     let (asked, mut said) = mpsc::channel::<Box<Said>>(1);
     let mut status = keeper.edge.status();
+    let mut spans = Waiting::new();
+    let traces = spans.source();
     let told = async {
         loop {
             let report = ReportMessage::new(
@@ -93,6 +96,7 @@ async fn speak(stream: UnixStream, keeper: Arc<Keeper>) {
                     Ok(()) = status.changed() => break,
                     Ok(()) = answer.changed() => break,
                     Some(said) = said.recv() => send(&mut output, &*said).await?,
+                    said = spans.next() => send(&mut output, &Said::Spans(said)).await?,
                     else => return io::Result::Ok(()),
                 }
             }
@@ -101,12 +105,13 @@ async fn speak(stream: UnixStream, keeper: Arc<Keeper>) {
     let heard = async {
         let mut present = None;
         while let Some(frame) = receive(&mut input).await? {
-            let (keeper, answers) = (Arc::clone(&keeper), Arc::clone(&answers));
+            let (doer, answers) = (Arc::clone(&keeper), Arc::clone(&answers));
             // Beside the loops: clients do not wait while a large plan is read.
-            let done = tokio::task::spawn_blocking(move || keeper.carry_out(&frame, &answers));
+            let done = tokio::task::spawn_blocking(move || doer.carry_out(&frame, &answers));
             match done.await.map_err(io::Error::other)? {
                 Done::Attended(daemon) => present = Some(daemon),
                 Done::Held => {}
+                Done::Traced(below) => keeper.edge.trace_to(below.map(&traces)),
                 Done::Said(said) => drop(asked.send(said).await),
             }
         }

@@ -20,5 +20,6 @@ mod scale;
 mod service;
 mod succession;
 mod tls;
+mod traces;
 mod websocket;
 mod wire;

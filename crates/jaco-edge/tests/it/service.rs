@@ -339,6 +339,47 @@ async fn lines_about_requests_go_to_the_file_that_a_daemon_names() {
     assert!(lines().iter().all(|line| line["path"] != "/unseen"));
 }
 
+/// R-OPS-1: a daemon turns traces on and off, and is said the spans of requests meanwhile.
+#[tokio::test]
+async fn spans_of_requests_are_said_to_the_daemon() {
+    let one = saying("one");
+    let mut lab = Lab::new();
+    lab.route("a.example", "/", |_| {});
+    lab.ready(&[one.address]);
+    lab.apply();
+    let process = start(&lab);
+    let mut client = connect(&process.dir).await;
+    assert!(client.status().borrow().takes_traces);
+    let mut said = client.take_spans().expect("nobody has taken them");
+    get(&lab, "a.example", "/before").await;
+    client.trace(Some(1 << 63)).await.unwrap();
+    // Orders are carried out in turn: this one after that.
+    client.hold(StateIndex(98), &lab.plan, &lab.certificates).await.unwrap();
+    applied(&client, 98).await;
+    get(&lab, "a.example", "/seen").await;
+    get(&lab, "b.example", "/").await;
+    let mut spans = Vec::new();
+    while spans.len() < 2 {
+        let next = tokio::time::timeout(PATIENCE, said.recv()).await.expect("spans are said");
+        let next = next.expect("the connection is there");
+        assert_eq!(next.dropped, 0);
+        spans.extend(next.spans);
+    }
+    assert_eq!((spans[0].route.as_deref(), spans[0].status), (Some("a.example"), 200));
+    assert_eq!((spans[1].route.as_deref(), spans[1].status), (None, 404));
+    assert_eq!(spans[1].reason.as_deref(), Some("no_route"));
+    client.trace(None).await.unwrap();
+    client.hold(StateIndex(99), &lab.plan, &lab.certificates).await.unwrap();
+    applied(&client, 99).await;
+    get(&lab, "a.example", "/after").await;
+    client.trace(Some(1 << 63)).await.unwrap();
+    client.hold(StateIndex(100), &lab.plan, &lab.certificates).await.unwrap();
+    applied(&client, 100).await;
+    get(&lab, "b.example", "/").await;
+    let next = tokio::time::timeout(PATIENCE, said.recv()).await.unwrap().unwrap();
+    assert_eq!(next.spans.iter().map(|span| span.status).collect::<Vec<_>>(), [404]);
+}
+
 /// R-CLI-3: an edge says what a request would meet: the route, the certificate, and who accepts connections.
 #[tokio::test]
 async fn an_edge_explains_what_a_request_would_meet() {

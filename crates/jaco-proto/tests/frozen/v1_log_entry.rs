@@ -855,6 +855,13 @@ pub(crate) const ROTATIONS: &[(&str, &str)] = &[
     ("join_tokens_revoked", "080110fbd095ffbc311a03c202002203722d312a07d2340408281014"),
 ];
 
+/// An apply with the trace of its request.
+pub(crate) const TRACES: &[(&str, &str)] = &[(
+    "apply",
+    "080110fbd095ffbc311a03c202002203722d312a27e203240a0473686f701200f23d194b4b\
+     4b4b4b4b4b4b4b4b4b4b4b4b4b4bf0f0f0f0f0f0f0f001",
+)];
+
 /// With bounds on replicas and instances.
 pub(crate) const BOUNDS: &[(&str, &str)] = &[
     ("apply", "080110fbd095ffbc311a03c202002203722d312a10e2030d0a0473686f701200d037a08d06"),

@@ -70,6 +70,8 @@ fn log_entries_are_as_they_were() {
     check(&samples, v1_log_entry::ROLES, encode_payload, decode_payload);
     let samples: Vec<_> = sample::commands_with_bounds().into_iter().map(sample::payload).collect();
     check(&samples, v1_log_entry::BOUNDS, encode_payload, decode_payload);
+    let samples = [sample::payload(sample::command_with_trace())];
+    check(&samples, v1_log_entry::TRACES, encode_payload, decode_payload);
     let issue = OperatorTokenIssue::new(sample::operator_certificate());
     let samples = [sample::payload(issue.into())];
     check(&samples, v1_log_entry::CERTIFICATES, encode_payload, decode_payload);
@@ -154,6 +156,7 @@ fn snapshots_are_as_they_were() {
         (v1_snapshot::JOB_FRAMES, sample::state_of_jobs()),
         (v1_snapshot::IMAGE_FRAMES, sample::state_of_images()),
         (v1_snapshot::NOTIFY_FRAMES, sample::state_of_notifications()),
+        (v1_snapshot::TRACE_FRAMES, sample::state_of_traces()),
     ] {
         let frozen: String = frames.iter().map(|(_, hex)| *hex).collect();
         assert_eq!(hex::encode(snapshot(&sample)), frozen, "what is written has changed");

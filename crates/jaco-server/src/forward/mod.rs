@@ -36,6 +36,11 @@ const RETRY_PAUSE: Duration = Duration::from_millis(20);
 /// proposes the command.
 #[async_trait]
 pub(crate) trait Write: LeaderRpc {
+    /// Whether it has a span of its own: what changes nothing has none.
+    fn is_traced(&self) -> bool {
+        true
+    }
+
     /// Executes it on the leader, in the name of `by`.
     async fn execute(self, member: &Member, by: Author) -> Result<Self::Response, Rejection>;
 }

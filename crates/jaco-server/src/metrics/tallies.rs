@@ -8,6 +8,7 @@ use std::time::Duration;
 use jaco_agent::EngineTally;
 use jaco_controller::PlannerTally;
 use jaco_proto::rpc;
+use jaco_trace::TraceTally;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::histogram::Histogram;
 use tonic::Code;
@@ -23,6 +24,8 @@ pub struct Tallies {
     pub planner: PlannerTally,
     /// Of the container engine.
     pub engine: EngineTally,
+    /// Of spans.
+    pub traces: TraceTally,
     /// Of the API.
     pub(crate) requests: RequestTally,
     /// Bytes of answers that their readers have not taken.

@@ -13,6 +13,7 @@ mod node;
 mod planner;
 mod raft;
 mod router;
+mod traces;
 
 use std::fmt;
 use std::sync::Arc;
@@ -32,7 +33,7 @@ use crate::metrics::{Readings, Tallies};
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// The families, by what they are about.
-const GROUPS: [(&str, &[&Family]); 8] = [
+const GROUPS: [(&str, &[&Family]); 9] = [
     ("Consensus", raft::FAMILIES),
     ("The planner", planner::FAMILIES),
     ("Deployments, replicas and nodes", cluster::FAMILIES),
@@ -40,6 +41,7 @@ const GROUPS: [(&str, &[&Family]); 8] = [
     ("The API", api::FAMILIES),
     ("The edge", edge::FAMILIES),
     ("The router", router::FAMILIES),
+    ("Traces", traces::FAMILIES),
     ("The process", node::PROCESS_FAMILIES),
 ];
 
@@ -120,6 +122,7 @@ impl Collector for Seen {
         if let Some(router) = &self.readings.router {
             router::write(out, router)?;
         }
+        traces::write(out, &self.tallies.traces)?;
         node::write_process(out, &self.readings.process)
     }
 }

@@ -14,6 +14,7 @@ use crate::auth::uses;
 use crate::forward::{self, LeaderRead, Write};
 use crate::member::{Member, Stage};
 use crate::status::to_status;
+use crate::traced;
 
 /// What every service is made of.
 #[derive(Debug, Clone)]
@@ -89,7 +90,12 @@ impl Context {
         request: Request<W>,
     ) -> Result<Response<W::Response>, Status> {
         let (member, by) = self.identify(&request)?;
-        let answer = forward::write(&member, by, request.into_inner()).await;
+        let (headers, _, mut request) = request.into_parts();
+        let received = traced::received(member.tracer.as_ref(), &headers, &mut request);
+        let answer = forward::write(&member, by, request).await;
+        if let Some(received) = received {
+            received.answered(&answer);
+        }
         answer.map(Response::new).map_err(|rejection| to_status(&rejection))
     }
 

@@ -47,6 +47,14 @@ pub(super) fn replicas_max(state: &ClusterState) -> Option<u64> {
     known.is_ok().then_some(CLUSTER_REPLICAS_MAX)
 }
 
+/// Whether all members know that a revision has the trace of its request. Once one has, who does not know it cannot be a
+/// member.
+pub(super) fn traces_are_known(state: &ClusterState) -> bool {
+    let mut revisions = state.deployments.values().flat_map(|one| one.revisions.values());
+    revisions.any(|record| record.trace.is_some())
+        || by_all(state, "applies are traced", ErrorCode::MembersOutdated).is_ok()
+}
+
 /// Whether there is a policy of what deployments may reach, or may be.
 ///
 /// # Errors
@@ -429,6 +437,18 @@ mod tests {
         assert_eq!(replicas_max(&of(own)), Some(100_000));
         assert_eq!(replicas_max(&of("0.0.1")), None);
         assert_eq!(replicas_max(&of("")), None);
+    }
+
+    /// R-OPS-1: who does not know traces gets no entry with one.
+    #[test]
+    fn traces_wait_for_all_members_to_be_upgraded() {
+        let own = env!("CARGO_PKG_VERSION");
+        let of = |version| ClusterState {
+            nodes: [member(1, own), member(2, version)].into_iter().collect(),
+            ..ClusterState::default()
+        };
+        assert!(traces_are_known(&of(own)));
+        assert!(!traces_are_known(&of("0.0.1")) && !traces_are_known(&of("")));
     }
 
     /// R-IN-6: tokens have roles once all members know them, and from then on for good: what deployers reach is checked

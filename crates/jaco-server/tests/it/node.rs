@@ -121,6 +121,7 @@ pub(crate) async fn open_with(folder: &Path, certificates: Arc<CertificateStore>
         sign_in_links: SignInLinks::default(),
         past: Past::default(),
         metrics: Metrics::new(Arc::default(), Arc::new(NothingRead)),
+        tracer: None,
         log: LogTail::default(),
         stopping,
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jaco_types::spec::{DeploymentSpec, Reach};
-use jaco_types::{DeploymentName, Revision, ServiceName};
+use jaco_types::{DeploymentName, Revision, ServiceName, TraceContext};
 
 use crate::deployment::Pin;
 
@@ -21,13 +21,22 @@ pub struct DeploymentApply {
     pub reaches: BTreeMap<ServiceName, BTreeSet<Reach>>,
     /// Most replicas of all deployments together, where this adds to them; none where a member may not know it.
     pub replicas_max: Option<u64>,
+    /// The trace of the request; none if it is not traced, or where a member may not know it.
+    pub trace: Option<TraceContext>,
 }
 
 impl DeploymentApply {
     /// Creates the command, with every option at its default.
     #[must_use]
     pub fn new(name: DeploymentName, spec: DeploymentSpec) -> Self {
-        Self { name, spec, based_on: None, reaches: BTreeMap::new(), replicas_max: None }
+        Self {
+            name,
+            spec,
+            based_on: None,
+            reaches: BTreeMap::new(),
+            replicas_max: None,
+            trace: None,
+        }
     }
 
     /// Sets [`Self::based_on`].
@@ -41,6 +50,13 @@ impl DeploymentApply {
     #[must_use]
     pub fn reaches(mut self, reaches: BTreeMap<ServiceName, BTreeSet<Reach>>) -> Self {
         self.reaches = reaches;
+        self
+    }
+
+    /// Sets [`Self::trace`].
+    #[must_use]
+    pub fn trace(mut self, trace: Option<TraceContext>) -> Self {
+        self.trace = trace;
         self
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use jaco_types::spec::DeploymentSpec;
 use jaco_types::{
     DeploymentName, Identity, ImageDigest, Revision, ServiceName, StateIndex, Timestamp,
+    TraceContext,
 };
 
 /// A deployment, with its revisions.
@@ -41,6 +42,8 @@ pub struct RevisionRecord {
     /// earlier one that this one goes on from: every replica of the revision runs exactly that
     /// (R-ROLL-5). A service that is not here runs what its image's name leads each node to.
     pub digests: BTreeMap<ServiceName, ImageDigest>,
+    /// The trace of the request that asked for it, and the span that what it causes belongs to; none if it is not traced.
+    pub trace: Option<TraceContext>,
 }
 
 /// Whether a revision is kept however many follow.

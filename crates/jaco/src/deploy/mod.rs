@@ -9,6 +9,7 @@ pub(crate) mod plan_file;
 mod reapply;
 pub(crate) mod request;
 mod submit;
+pub(crate) mod trace;
 pub mod verdict;
 pub(crate) mod waiting;
 pub(crate) mod warnings;

@@ -8,6 +8,7 @@ mod engine;
 mod error;
 mod metrics;
 mod rebalance;
+mod traces;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -32,6 +33,7 @@ pub(crate) use capacity::{Capacity, Reserve};
 pub(crate) use error::ConfigError;
 pub(crate) use metrics::MetricsSettings;
 pub(crate) use rebalance::{RebalanceSettings, SamplerSettings};
+pub(crate) use traces::TracingSettings;
 
 /// The settings as written in the file.
 #[derive(Debug, Clone, Deserialize)]
@@ -83,6 +85,8 @@ pub(crate) struct Config {
     pub(crate) edge: EdgeSettings,
     /// Metrics for scrapers on this machine.
     pub(crate) metrics: MetricsSettings,
+    /// The collector of traces; none if absent.
+    pub(crate) tracing: Option<TracingSettings>,
     /// The file that this was read from, for processes that this daemon starts.
     #[serde(skip)]
     pub(crate) file: PathBuf,
@@ -277,6 +281,7 @@ impl Default for Config {
             net: NetSettings::default(),
             edge: EdgeSettings::default(),
             metrics: MetricsSettings::default(),
+            tracing: None,
             file: PathBuf::new(),
         }
     }
@@ -326,6 +331,7 @@ impl Config {
         self.acme()?;
         self.access_log()?;
         self.metrics_address()?;
+        self.tracing()?;
         for (key, path) in [
             ("data_dir", &self.data_dir),
             ("secrets_dir", &self.secrets_dir),
@@ -536,6 +542,7 @@ mod tests {
             ("images.max_mebibytes", "images: {max_mebibytes: 99999999}"),
             ("listen", "listen: \"nowhere\""),
             ("metrics.listen", "metrics: {listen: \"10.0.0.1:9464\"}"),
+            ("tracing.otlp", "tracing: {otlp: nowhere}"),
         ] {
             let refused = Config::parse(&format!("{good}{line}\n")).unwrap().check().unwrap_err();
             assert!(refused.to_string().contains(key), "{refused}");

@@ -8,7 +8,7 @@
 //! planner       which plan a process is told
 //! certificates  the certificates of the plan, with their keys
 //! session       a connection to a process, until it ends
-//! access_log    the file for lines about requests
+//! access_log    the file for lines about requests; spans: from what it says of requests to what is exported
 //! sessions      what all of them say together
 //! probe         what other nodes ask of a process; readings: what it had counted lately
 //! service       `jacod edge`, the process itself; args: what it is started with
@@ -26,6 +26,7 @@ mod readings;
 mod service;
 mod session;
 mod sessions;
+mod spans;
 mod stop;
 mod upgrade;
 
@@ -37,6 +38,7 @@ use std::time::{Duration, Instant};
 use jaco_edge::service::{EdgeClient, formers};
 use jaco_server::Member;
 use jaco_store::Store;
+use jaco_trace::Tracer;
 use jaco_types::{Millis, NodeEdge, StateIndex};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
@@ -99,6 +101,7 @@ pub(crate) struct EdgeLoop {
     process: Process,
     keys: Arc<dyn Keys>,
     access_log: Option<AccessLogSettings>,
+    tracer: Option<Tracer>,
     sessions: Arc<Sessions>,
     /// A connection each.
     tasks: TaskTracker,
@@ -108,18 +111,28 @@ pub(crate) struct EdgeLoop {
 }
 
 impl EdgeLoop {
-    /// `keys` opens the certificates; lines about requests go where `access_log` says.
+    /// `keys` opens the certificates; lines about requests go where `access_log` says, and spans of them to `tracer`.
     pub(crate) fn new(
         runtime_dir: PathBuf,
         process: Process,
         keys: Arc<dyn Keys>,
         access_log: Option<AccessLogSettings>,
+        tracer: Option<Tracer>,
     ) -> (Self, watch::Receiver<EdgeView>) {
         let (sender, view) = watch::channel(None);
         let sessions = Arc::new(Sessions::default());
         let (tasks, failing) = (TaskTracker::new(), None);
-        let edge =
-            Self { runtime_dir, process, keys, access_log, sessions, tasks, view: sender, failing };
+        let edge = Self {
+            runtime_dir,
+            process,
+            keys,
+            access_log,
+            tracer,
+            sessions,
+            tasks,
+            view: sender,
+            failing,
+        };
         (edge, view)
     }
 
@@ -204,7 +217,8 @@ impl EdgeLoop {
         }
         self.provide_log(speaker);
         let log = self.access_log.clone();
-        let session = Session::new(Arc::clone(member), Arc::clone(&self.keys), log);
+        let tracer = self.tracer.clone();
+        let session = Session::new(Arc::clone(member), Arc::clone(&self.keys), log, tracer);
         self.tasks.spawn(session.run(client, id, Arc::clone(&self.sessions)));
     }
 

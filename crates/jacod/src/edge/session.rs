@@ -7,12 +7,14 @@ use jaco_edge::Succession;
 use jaco_edge::service::{EdgeClient, EdgeReport};
 use jaco_server::Member;
 use jaco_store::Store;
+use jaco_trace::Tracer;
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::warn;
 
 use super::certificates::{CertificateBook, Keys};
 use super::planner::{Order, Orders, speaker};
 use super::sessions::{Said, Sessions, Speaker, Stage};
+use super::spans;
 use crate::config::AccessLogSettings;
 
 /// The least time between a plan and the next: one deployment's replicas become ready within few entries. The first of
@@ -27,6 +29,7 @@ pub(super) struct Session {
     member: Arc<Member>,
     orders: Orders,
     access_log: Option<AccessLogSettings>,
+    tracer: Option<Tracer>,
 }
 
 impl Session {
@@ -34,9 +37,10 @@ impl Session {
         member: Arc<Member>,
         keys: Arc<dyn Keys>,
         access_log: Option<AccessLogSettings>,
+        tracer: Option<Tracer>,
     ) -> Self {
         let orders = Orders::new(member.id, CertificateBook::new(keys));
-        Self { member, orders, access_log }
+        Self { member, orders, access_log, tracer }
     }
 
     /// Tells the process what to do and what it says, until the connection has ended.
@@ -57,6 +61,12 @@ impl Session {
                 let log = self.access_log.as_ref().map(|log| (&*log.path, log.sample));
                 if let Err(error) = client.log(log).await {
                     warn!(%error, "the edge could not be told where its access log is");
+                    return;
+                }
+                if report.takes_traces
+                    && let Err(error) = self.trace(&mut client).await
+                {
+                    warn!(%error, "the edge could not be told whether to trace requests");
                     return;
                 }
                 knows_log = true;
@@ -85,6 +95,17 @@ impl Session {
                 () = sleep(CATCH_UP), if !is_current => {}
             }
         }
+    }
+
+    /// Has requests traced, or not.
+    async fn trace(&self, client: &mut EdgeClient) -> std::io::Result<()> {
+        if let Some(tracer) = &self.tracer
+            && let Some(said) = client.take_spans()
+        {
+            // Ends with the connection.
+            tokio::spawn(spans::record(said, tracer.clone()));
+        }
+        client.trace(self.tracer.as_ref().map(|tracer| tracer.sampling().below())).await
     }
 
     /// Tells the process what it should do now; whether there was something to tell. Until this node has caught up, it

@@ -22,7 +22,7 @@ const PURE_FOREIGN: [&str; 11] = [
 ];
 
 /// Every crate and what it may use of ours, top to bottom. Tests of a crate may use more; see [`DEV`].
-const ARROWS: [(&str, &[&str]); 34] = [
+const ARROWS: [(&str, &[&str]); 35] = [
     // in the place of a foreign crate
     ("base2histogram", &[]),
     // calls of C
@@ -58,6 +58,8 @@ const ARROWS: [(&str, &[&str]); 34] = [
     ("jaco-acme", &["jaco-types", "jaco-state", "jaco-store", "jaco-pki"]),
     // Sends what it is handed to whom it is told.
     ("jaco-notify", &[]),
+    // Sends spans to the collector that it is told.
+    ("jaco-trace", &["jaco-types"]),
     ("jaco-client", &["jaco-types", "jaco-state", "jaco-proto", "jaco-pki"]),
     (
         "jaco-server",
@@ -75,6 +77,7 @@ const ARROWS: [(&str, &[&str]); 34] = [
             "jaco-pki",
             "jaco-raft",
             "jaco-notify",
+            "jaco-trace",
             "jaco-heap",
         ],
     ),
@@ -89,6 +92,7 @@ const ARROWS: [(&str, &[&str]); 34] = [
             "jaco-backup",
             "jaco-sentences",
             "jaco-client",
+            "jaco-trace",
             "jaco-pki",
         ],
     ),
@@ -111,6 +115,7 @@ const ARROWS: [(&str, &[&str]); 34] = [
             "jaco-net",
             "jaco-acme",
             "jaco-notify",
+            "jaco-trace",
             "jaco-client",
             "jaco-server",
             "jaco-heap",
@@ -175,7 +180,7 @@ const ARROWS: [(&str, &[&str]); 34] = [
 const DEV: [&str; 4] = ["jaco-testkit", "jaco-sim", "jaco-torture", "jaco-mutate"];
 
 /// Foreign crates and who alone may use them; in tests, `jaco-tests` may as well.
-const FENCES: [(&[&str], &[&str]); 10] = [
+const FENCES: [(&[&str], &[&str]); 11] = [
     (&["openraft", "openraft-macros", "openraft-rt", "openraft-rt-tokio", "sled"], &["jaco-raft"]),
     (&["bollard"], &["jaco-docker", "jaco-tests"]),
     (&["jiff"], &["jaco-compose", "jaco-scheduler"]),
@@ -184,9 +189,20 @@ const FENCES: [(&[&str], &[&str]); 10] = [
         // jaco-bench speaks to etcd, in etcd's own words.
         &["jaco-proto", "jaco-server", "jaco-client", "jacod", "jaco-bench"],
     ),
-    (&["rustls"], &["jaco-pki", "jaco-edge", "jaco-acme", "jaco-notify"]),
+    (&["rustls"], &["jaco-pki", "jaco-edge", "jaco-acme", "jaco-notify", "jaco-trace"]),
     (&["instant-acme"], &["jaco-acme"]),
-    (&["hyper-rustls", "rustls-native-certs"], &["jaco-acme", "jaco-notify"]),
+    (&["hyper-rustls", "rustls-native-certs"], &["jaco-acme", "jaco-notify", "jaco-trace"]),
+    // The collector of the tests reads what is sent.
+    (
+        &[
+            "opentelemetry",
+            "opentelemetry_sdk",
+            "opentelemetry-otlp",
+            "opentelemetry-http",
+            "opentelemetry-proto",
+        ],
+        &["jaco-trace", "jaco-testkit"],
+    ),
     // The edge makes certificates in its tests only.
     (&["rcgen"], &["jaco-pki", "jaco-edge", "jaco-acme", "jaco-notify", "jaco-bench"]),
     (

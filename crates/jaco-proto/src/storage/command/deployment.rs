@@ -1,8 +1,9 @@
 //! Commands about deployments and their revisions.
 
+use bytes::Bytes;
 use jaco_state::command::{DeploymentApply, DeploymentDelete, DeploymentRollback, RevisionPin};
 use jaco_state::deployment::Pin;
-use jaco_types::Revision;
+use jaco_types::{Revision, TraceContext};
 
 use crate::storage::convert::{Wire, ascending, required};
 use crate::storage::error::Problem;
@@ -13,13 +14,14 @@ impl Wire for DeploymentApply {
     type Message = wire::DeploymentApply;
 
     fn to_wire(&self) -> wire::DeploymentApply {
-        let Self { name, spec, based_on, reaches, replicas_max } = self;
+        let Self { name, spec, based_on, reaches, replicas_max, trace } = self;
         wire::DeploymentApply {
             name: name.to_wire(),
             spec: Some(spec.to_wire()),
             based_on: based_on.map(|revision| revision.0),
             reaches: reaches.iter().map(reaches_to_wire).collect(),
             replicas_max: *replicas_max,
+            trace: trace.to_wire(),
         }
     }
 
@@ -33,6 +35,7 @@ impl Wire for DeploymentApply {
                 message.reaches.into_iter().map(reaches_from_wire),
             )?,
             replicas_max: message.replicas_max,
+            trace: Wire::from_wire(message.trace)?,
         })
     }
 }
@@ -90,6 +93,23 @@ impl Wire for DeploymentDelete {
 
     fn from_wire(message: wire::DeploymentDelete) -> Result<Self, Problem> {
         Ok(Self { name: Wire::from_wire(message.name)? })
+    }
+}
+
+/// The trace of a request: empty for none.
+impl Wire for Option<TraceContext> {
+    type Message = Bytes;
+
+    fn to_wire(&self) -> Bytes {
+        self.map(|trace| Bytes::copy_from_slice(&trace.to_bytes())).unwrap_or_default()
+    }
+
+    fn from_wire(bytes: Bytes) -> Result<Self, Problem> {
+        if bytes.is_empty() {
+            return Ok(None);
+        }
+        let trace = TraceContext::from_bytes(&bytes);
+        trace.map(Some).ok_or(Problem::Missing("trace of 25 bytes"))
     }
 }
 

@@ -51,6 +51,7 @@ pub(super) fn from_revision(
         pinned: record.pin.to_wire(),
         failure: record.failure.clone(),
         digests: record.digests.to_wire(),
+        trace: record.trace.to_wire(),
     })
 }
 
@@ -65,6 +66,7 @@ pub(super) fn to_revision(
         pin: Wire::from_wire(message.pinned)?,
         failure: message.failure,
         digests: Wire::from_wire(message.digests)?,
+        trace: Wire::from_wire(message.trace)?,
     };
     Ok((Wire::from_wire(message.deployment)?, Revision(message.revision), Arc::new(record)))
 }

@@ -204,6 +204,12 @@ pub(crate) fn commands_with_bounds() -> Vec<Command> {
     ]
 }
 
+/// A command that carries the trace of its request.
+pub(crate) fn command_with_trace() -> Command {
+    let apply = DeploymentApply::new(deployment_name(), DeploymentSpec::default());
+    apply.trace(Some(trace())).into()
+}
+
 pub(crate) fn scopes() -> BTreeSet<AllocationScope> {
     let (service, node) = (service_key(), NodeId(7));
     [

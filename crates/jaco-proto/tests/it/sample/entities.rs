@@ -65,6 +65,10 @@ pub(crate) fn deployment_name() -> DeploymentName {
     DeploymentName::new("shop").unwrap()
 }
 
+pub(crate) fn trace() -> TraceContext {
+    TraceContext::new([0x4b; 16], [0xf0; 8], Sampled::Yes).unwrap()
+}
+
 pub(crate) fn deployment() -> Deployment {
     let record = |uid| {
         let applied_by = Identity::Local { uid };
@@ -76,6 +80,7 @@ pub(crate) fn deployment() -> Deployment {
             pin: Pin::No,
             failure: String::new(),
             digests: BTreeMap::new(),
+            trace: None,
         })
     };
     Deployment {

@@ -74,9 +74,9 @@ use jaco_types::{
     NetworkId, NetworkName, NetworkReach, NetworkScope, Node, NodeEdge, NodeFacts, NodeId,
     NodeRouter, NodeStatus, Ordinal, Origin, Prepull, ReasonCode, RegistryName, RegistryUsername,
     Rejection, RenewalWindow, ReplicaId, ReplicaState, RequestId, RestartCount, Revision, Rights,
-    RollbackProgress, Rollout, RolloutState, Route, RouteKey, RouterLink, Scheduling, ServiceKey,
-    ServiceName, Slot, SpecHash, StateIndex, Subnet, TerminatingInstance, Termination,
-    TerminationOutcome, Timestamp, TokenId, TunnelBackend, Unplaced,
+    RollbackProgress, Rollout, RolloutState, Route, RouteKey, RouterLink, Sampled, Scheduling,
+    ServiceKey, ServiceName, Slot, SpecHash, StateIndex, Subnet, TerminatingInstance, Termination,
+    TerminationOutcome, Timestamp, TokenId, TraceContext, TunnelBackend, Unplaced,
 };
 
 pub(crate) use self::acme::*;

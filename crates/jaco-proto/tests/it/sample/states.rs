@@ -127,6 +127,19 @@ pub(crate) fn state_of_digests() -> ClusterState {
     }
 }
 
+/// A state with a deployment whose revisions are traced, and nothing else.
+pub(crate) fn state_of_traces() -> ClusterState {
+    let mut deployment = deployment();
+    for record in deployment.revisions.values_mut() {
+        Arc::make_mut(record).trace = Some(trace());
+    }
+    ClusterState {
+        index: StateIndex(42),
+        deployments: [(deployment.name.clone(), deployment)].into_iter().collect(),
+        ..ClusterState::default()
+    }
+}
+
 /// A state with a node that is drained and one whose drain was given up, and nothing else.
 pub(crate) fn state_of_drains() -> ClusterState {
     let drain = Drain {

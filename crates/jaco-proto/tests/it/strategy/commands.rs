@@ -88,10 +88,16 @@ pub(crate) fn command() -> impl Strategy<Value = Command> {
         certificate_store(),
         certificate_name().prop_map(|name| CertificateRemove::new(name).into()),
         acme_note(),
-        (deployment_name(), spec(), option::of(revision()), reaches(), option::of(any::<u64>()))
-            .prop_map(|(name, spec, based_on, reaches, max)| {
+        (
+            deployment_name(),
+            spec(),
+            option::of(revision()),
+            reaches(),
+            (option::of(any::<u64>()), option::of(trace()))
+        )
+            .prop_map(|(name, spec, based_on, reaches, (max, trace))| {
                 let command = DeploymentApply::new(name, spec).based_on(based_on);
-                command.reaches(reaches).replicas_max(max).into()
+                command.reaches(reaches).replicas_max(max).trace(trace).into()
             }),
         deployment_name().prop_map(|name| DeploymentDelete::new(name).into()),
         (deployment_name(), option::of(revision()), reaches(), option::of(any::<u64>())).prop_map(

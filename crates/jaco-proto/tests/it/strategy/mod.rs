@@ -77,8 +77,9 @@ use jaco_types::{
     NodeId, NodeRouter, NodeStatus, Ordinal, Origin, Prepull, ReasonCode, RegistryName,
     RegistryUsername, Rejection, RenewalWindow, ReplicaId, ReplicaState, RequestId, RestartCount,
     Revision, Rights, RollbackProgress, Rollout, RolloutState, Route, RouteKey, RouterLink,
-    Scheduling, ServiceKey, ServiceName, Slot, SpecHash, StateIndex, Subnet, TerminatingInstance,
-    Termination, TerminationOutcome, Timestamp, TokenId, TunnelBackend, Unplaced,
+    Sampled, Scheduling, ServiceKey, ServiceName, Slot, SpecHash, StateIndex, Subnet,
+    TerminatingInstance, Termination, TerminationOutcome, Timestamp, TokenId, TraceContext,
+    TunnelBackend, Unplaced,
 };
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;

@@ -100,12 +100,30 @@ pub(crate) fn pin() -> impl Strategy<Value = Pin> {
     select(vec![Pin::No, Pin::Yes])
 }
 
+pub(crate) fn trace() -> impl Strategy<Value = TraceContext> {
+    let ids = (any::<[u8; 16]>(), any::<[u8; 8]>());
+    (ids, select(vec![Sampled::No, Sampled::Yes]))
+        .prop_filter_map("an id is zero", |((trace, span), sampled)| {
+            TraceContext::new(trace, span, sampled)
+        })
+}
+
 pub(crate) fn deployment() -> impl Strategy<Value = Deployment> {
     let digests = btree_map(service_name(), image_digest(), 0..3);
-    let record = (spec(), moment(), identity(), option::of(revision()), pin(), text(), digests);
+    let asked = (moment(), identity(), option::of(trace()));
+    let record = (spec(), asked, option::of(revision()), pin(), text(), digests);
     let record = record.prop_map(|fields| {
-        let (spec, applied_at, applied_by, restores, pin, failure, digests) = fields;
-        Arc::new(RevisionRecord { spec, applied_at, applied_by, restores, pin, failure, digests })
+        let (spec, (applied_at, applied_by, trace), restores, pin, failure, digests) = fields;
+        Arc::new(RevisionRecord {
+            spec,
+            applied_at,
+            applied_by,
+            restores,
+            pin,
+            failure,
+            digests,
+            trace,
+        })
     });
     let revisions = btree_map(revision(), record, 1..4);
     (deployment_name(), revisions, any::<prop::sample::Index>(), index()).prop_map(

@@ -19,10 +19,17 @@ use crate::forward::Write;
 use crate::member::Member;
 use crate::service::upgraded;
 use crate::status::invalid;
+use crate::traced::{self, Step};
 
 #[async_trait]
 impl Write for v1::ApplyRequest {
+    fn is_traced(&self) -> bool {
+        !self.dry_run
+    }
+
     async fn execute(self, member: &Member, by: Author) -> Result<v1::ApplyResponse, Rejection> {
+        let place = traced::place_of(&self.traceparent).filter(|_| self.is_traced());
+        let admission = Step::begin(member, place, "admission");
         let turn = member.gate.turn().await?;
         let stored = stored(member);
         let request = Arc::new(self);
@@ -60,7 +67,8 @@ impl Write for v1::ApplyRequest {
         let reaches = if known { reaches } else { BTreeMap::new() };
         let max = member.store.read(upgraded::replicas_max);
         let command = DeploymentApply::new(name.clone(), spec).based_on(based_on).reaches(reaches);
-        let command = command.replicas_max(max).into();
+        let trace = place.filter(|_| member.store.read(upgraded::traces_are_known));
+        let command = command.replicas_max(max).trace(trace).into();
         if request.dry_run {
             required(&request.require_survive)?;
             let (revision, change, preview) = forecast_apply(member, by, command).await?;
@@ -82,7 +90,10 @@ impl Write for v1::ApplyRequest {
                 return Err(refused(member, by, &request, rejection).await);
             }
         }
+        admission.done(|| vec![("jaco.deployment", name.to_string())]);
+        let commit = Step::begin(member, place, "commit");
         let applied = member.commit(by, &request.request_id, command).await?;
+        commit.done(|| vec![("jaco.raft_index", applied.index.to_string())]);
         let Outcome::Deployed { revision, change } = applied.outcome else {
             let message = "the request id was used for a request of another kind: use a new id";
             return Err(invalid(message));

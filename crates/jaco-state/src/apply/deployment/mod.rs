@@ -11,6 +11,7 @@ use std::sync::Arc;
 use jaco_types::spec::{DeploymentSpec, Placement, Reach};
 use jaco_types::{
     DeploymentName, ErrorCode, Rejection, Revision, ServiceKey, ServiceName, StateIndex,
+    TraceContext,
 };
 
 use self::bound::Asked;
@@ -38,7 +39,7 @@ pub(in crate::apply) fn apply_spec(
     command: &DeploymentApply,
     audit: &mut Audit<'_>,
 ) -> Outcome {
-    let DeploymentApply { name, spec, based_on, reaches, replicas_max } = command;
+    let DeploymentApply { name, spec, based_on, reaches, replicas_max, trace } = command;
     let based_on = *based_on;
     let checked = check_base(state, name, based_on)
         .and_then(|()| check(state, name, spec))
@@ -49,7 +50,7 @@ pub(in crate::apply) fn apply_spec(
         return Outcome::Rejected(rejection);
     }
     let before = state.deployments.get(name).map(|deployment| deployment.spec().clone());
-    let outcome = want(state, entry, name, Wanted { spec, restores: None }, audit);
+    let outcome = want(state, entry, name, Wanted { spec, restores: None, trace: *trace }, audit);
     if let Outcome::Deployed { revision, change: SpecChange::Created | SpecChange::Updated } =
         &outcome
     {
@@ -142,6 +143,8 @@ pub(in crate::apply) struct Wanted<'a> {
     pub(in crate::apply) spec: &'a DeploymentSpec,
     /// The revision that it is taken from, if it is a rollback.
     pub(in crate::apply) restores: Option<Revision>,
+    /// The trace of the request.
+    pub(in crate::apply) trace: Option<TraceContext>,
 }
 
 /// Makes a spec the desired one, under a new revision unless it is that already. It was checked before.
@@ -172,6 +175,7 @@ pub(in crate::apply) fn want(
         pin: Pin::No,
         failure: String::new(),
         digests: digests::carried(state, name, &wanted),
+        trace: wanted.trace,
     };
     revisions.insert(revision, Arc::new(record));
     forget_old_revisions(state, name, &mut revisions);

@@ -44,7 +44,7 @@ pub(in crate::apply) fn rollback(
         return Outcome::Rejected(rejection);
     }
     let changes = difference(deployment.spec(), &spec);
-    let wanted = Wanted { spec: &spec, restores: Some(to) };
+    let wanted = Wanted { spec: &spec, restores: Some(to), trace: None };
     let outcome = want(state, entry, name, wanted, audit);
     if let Outcome::Deployed { revision, change } = &outcome {
         audit.event(

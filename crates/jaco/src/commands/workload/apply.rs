@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::deploy::build::built;
 use crate::deploy::plan_file::{self, SavedPlan};
 use crate::deploy::request::{Loss, ManifestRequest, warn};
+use crate::deploy::trace::{Asked, Trace};
 use crate::deploy::{After, Change, submit};
 use crate::error::CliError;
 use crate::format::time;
@@ -51,6 +52,12 @@ pub(crate) struct Args {
     /// Maximum time to wait
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = time::duration)]
     timeout: Duration,
+    /// Trace the change through the cluster, and print the id of the trace
+    ///
+    /// The nodes whose `jacod.yaml` names a collector send it their spans. Without this option there is a trace where the
+    /// environment has TRACEPARENT, which goes on, or OTEL_EXPORTER_OTLP_ENDPOINT, which gets the span of this command.
+    #[arg(long, conflicts_with = "dry_run")]
+    trace: bool,
     /// Refuse the change unless any one node, or all nodes of any one zone, could then be lost
     #[arg(long, value_name = "node|zone", value_enum, hide_possible_values = true)]
     require_survive: Option<Loss>,
@@ -81,7 +88,17 @@ pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
     };
     request.require_survive = args.require_survive.map_or("", Loss::as_str).to_owned();
     request.dry_run = args.dry_run;
-    submit(session, Change { request, upload: &upload, told: &told }, after).await
+    let asked = if args.trace { Asked::Yes } else { Asked::No };
+    let trace = Trace::begin(asked, |name| std::env::var(name).ok())?.filter(|_| !args.dry_run);
+    let Some(trace) = trace else {
+        return submit(session, Change { request, upload: &upload, told: &told }, after).await;
+    };
+    session.ui.note(&format!("trace {}", trace.id()));
+    request.traceparent = trace.traceparent();
+    let deployment = request.deployment.clone();
+    let done = submit(session, Change { request, upload: &upload, told: &told }, after).await;
+    trace.end(session, deployment, &done).await;
+    done
 }
 
 /// The saved plan, if FILE is one.
