@@ -175,7 +175,7 @@ const ARROWS: [(&str, &[&str]); 34] = [
 const DEV: [&str; 4] = ["jaco-testkit", "jaco-sim", "jaco-torture", "jaco-mutate"];
 
 /// Foreign crates and who alone may use them; in tests, `jaco-tests` may as well.
-const FENCES: [(&[&str], &[&str]); 10] = [
+const FENCES: [(&[&str], &[&str]); 11] = [
     (&["openraft", "openraft-macros", "openraft-rt", "openraft-rt-tokio", "sled"], &["jaco-raft"]),
     (&["bollard"], &["jaco-docker", "jaco-tests"]),
     (&["jiff"], &["jaco-compose", "jaco-scheduler"]),
@@ -186,6 +186,7 @@ const FENCES: [(&[&str], &[&str]); 10] = [
     ),
     (&["rustls"], &["jaco-pki", "jaco-edge", "jaco-acme", "jaco-notify"]),
     (&["instant-acme"], &["jaco-acme"]),
+    (&["lettre"], &["jaco-notify"]),
     (&["hyper-rustls", "rustls-native-certs"], &["jaco-acme", "jaco-notify"]),
     // The edge makes certificates in its tests only.
     (&["rcgen"], &["jaco-pki", "jaco-edge", "jaco-acme", "jaco-notify", "jaco-bench"]),
