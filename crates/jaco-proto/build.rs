@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 const ROOT: &str = "../../proto";
 
 /// Messages with secrets or user content: `src/redacted.rs` implements their `Debug`.
-const REDACTED: [&str; 11] = [
+const REDACTED: [&str; 12] = [
     ".jaco.v1.BackupRegistry",
+    ".jaco.v1.BackupNotifyTarget",
     ".jaco.v1.ExecStart",
     ".jaco.v1.StoreRegistryRequest",
     ".jaco.v1.StoreCertificateRequest",

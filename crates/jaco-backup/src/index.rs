@@ -54,6 +54,7 @@ pub(super) struct Index {
     pub(super) named: Vec<NamedPart>,
     pub(super) disabled: Vec<AllocationRef>,
     pub(super) registries: Vec<Position>,
+    pub(super) notify_targets: Vec<Position>,
     pub(super) deployments: BTreeMap<String, Position>,
     pub(super) pieces: Contents,
     pub(super) secrets: Contents,
@@ -130,6 +131,10 @@ impl Index {
                 self.count_memory(ROW_BYTES)?;
                 self.registries.push(at);
             }
+            Kind::NotifyTarget(_) => {
+                self.count_memory(ROW_BYTES)?;
+                self.notify_targets.push(at);
+            }
             Kind::Piece(piece) => {
                 self.count_content()?;
                 let id = ContentId(Sha256::digest(&piece.content).into());
@@ -178,9 +183,18 @@ impl Index {
         let (named, registries, networks) =
             (self.named.len(), self.registries.len(), self.networks.len());
         let (deployments, grants) = (self.deployments.len(), self.grants.len());
-        let counted = [deployments, named, contents, registries, networks, grants];
-        let BackupEnd { deployments, named, contents, registries, networks, grants } = *end;
-        let declared = [deployments, named, contents, registries, networks, grants];
+        let targets = self.notify_targets.len();
+        let counted = [deployments, named, contents, registries, networks, grants, targets];
+        let BackupEnd {
+            deployments,
+            named,
+            contents,
+            registries,
+            networks,
+            grants,
+            notify_targets,
+        } = *end;
+        let declared = [deployments, named, contents, registries, networks, grants, notify_targets];
         if counted.map(|count| count as u64) != declared {
             return Err(inconsistent("the number of parts is wrong"));
         }

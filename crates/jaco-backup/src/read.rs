@@ -7,7 +7,7 @@ use std::fs::File;
 use jaco_proto::v1::backup_part::Kind;
 use jaco_proto::v1::{
     AllocationRef, BackupDeployment, BackupGrants, BackupHeader, BackupNamed, BackupNetwork,
-    BackupNode, BackupPair, BackupPart, BackupRegistry,
+    BackupNode, BackupNotifyTarget, BackupPair, BackupPart, BackupRegistry,
 };
 use jaco_types::ContentId;
 use prost::Message;
@@ -35,6 +35,7 @@ pub struct Backup {
     pub named: Vec<NamedPart>,
     pub disabled: Vec<AllocationRef>,
     registries: Vec<Position>,
+    notify_targets: Vec<Position>,
     deployments: BTreeMap<String, Position>,
     pieces: Contents,
     secrets: Contents,
@@ -84,6 +85,7 @@ impl Backup {
             named: index.named,
             disabled: index.disabled,
             registries: index.registries,
+            notify_targets: index.notify_targets,
             deployments: index.deployments,
             pieces: index.pieces,
             secrets: index.secrets,
@@ -119,6 +121,14 @@ impl Backup {
         self.registries.iter().map(|at| {
             let Kind::Registry(registry) = self.part(*at)? else { return Err(Damage::Altered) };
             Ok(registry)
+        })
+    }
+
+    /// Each target of notifications, with its address.
+    pub fn notify_targets(&self) -> impl Iterator<Item = Result<BackupNotifyTarget, Damage>> {
+        self.notify_targets.iter().map(|at| {
+            let Kind::NotifyTarget(target) = self.part(*at)? else { return Err(Damage::Altered) };
+            Ok(target)
         })
     }
 

@@ -7,8 +7,9 @@ use std::time::Duration;
 use jaco_proto::v1::backup_part::Kind;
 use jaco_proto::v1::{
     AllocationRef, BackupConstraints, BackupDeployment, BackupDisabled, BackupEnd, BackupGrants,
-    BackupHeader, BackupNamed, BackupNetwork, BackupNode, BackupPair, BackupPart, BackupPiece,
-    BackupPolicy, BackupRegistry, BackupRetention, BackupSecret, FileUpload,
+    BackupHeader, BackupNamed, BackupNetwork, BackupNode, BackupNotifyTarget, BackupPair,
+    BackupPart, BackupPiece, BackupPolicy, BackupRegistry, BackupRetention, BackupSecret,
+    FileUpload, NotifyFilter,
 };
 use jaco_types::{ContentId, NamedKind};
 use prost::Message;
@@ -24,6 +25,9 @@ const FROZEN: &[u8] = include_bytes!("frozen/v1.jacobak");
 
 /// Written by the first version that wrote policies.
 const FROZEN_POLICY: &[u8] = include_bytes!("frozen/policy.jacobak");
+
+/// One with targets of notifications.
+const FROZEN_NOTIFY: &[u8] = include_bytes!("frozen/notify.jacobak");
 
 fn parts() -> Vec<Kind> {
     let pair = |key: &str, value: &str| BackupPair { key: key.to_owned(), value: value.to_owned() };
@@ -186,6 +190,58 @@ fn policies_are_frozen_and_counted() {
     let mut all = vec![twice[0].clone(), policy];
     all.extend(twice.into_iter().skip(1));
     assert!(matches!(open(&write(all)), Err(Damage::Contradiction(_))));
+}
+
+/// The parts with targets of notifications.
+fn parts_with_targets() -> Vec<Kind> {
+    let mut all = parts();
+    let Some(Kind::End(end)) = all.pop() else { panic!("the end is last") };
+    let texts = |all: &[&str]| all.iter().map(|one| (*one).to_owned()).collect::<Vec<String>>();
+    all.push(Kind::NotifyTarget(BackupNotifyTarget {
+        name: "ops".to_owned(),
+        form: "webhook".to_owned(),
+        url: "https://a.example/hunter5".to_owned(),
+        secret: "hunter6-hunter6-hunter6".to_owned(),
+        filter: Some(NotifyFilter {
+            groups: texts(&["wake"]),
+            types: texts(&["apply"]),
+            deployments: texts(&["shop"]),
+            severity: "warning".to_owned(),
+        }),
+        ..BackupNotifyTarget::default()
+    }));
+    all.push(Kind::NotifyTarget(BackupNotifyTarget {
+        name: "pager".to_owned(),
+        form: "email".to_owned(),
+        url: "smtps://jaco@mail.example.com".to_owned(),
+        secret: "hunter7".to_owned(),
+        filter: Some(NotifyFilter { severity: "info".to_owned(), ..NotifyFilter::default() }),
+        mail_from: "jaco@example.com".to_owned(),
+        mail_to: texts(&["ann@example.com", "bob@example.com"]),
+    }));
+    all.push(Kind::End(BackupEnd { notify_targets: 2, ..end }));
+    all
+}
+
+/// R-OPS-1, R-CLI-6: targets of notifications are read from the bytes that were written first, and one that is missing is
+/// noticed.
+#[test]
+fn notification_targets_are_frozen_and_counted() {
+    assert_eq!(write(parts_with_targets()), FROZEN_NOTIFY);
+    let backup = open(FROZEN_NOTIFY).unwrap();
+    let targets: Vec<BackupNotifyTarget> = backup.notify_targets().map(Result::unwrap).collect();
+    let written: Vec<BackupNotifyTarget> = parts_with_targets()
+        .into_iter()
+        .filter_map(|kind| match kind {
+            Kind::NotifyTarget(target) => Some(target),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(targets, written);
+    assert_eq!(open(FROZEN).unwrap().notify_targets().count(), 0);
+    let mut lost = parts_with_targets();
+    lost.retain(|kind| !matches!(kind, Kind::NotifyTarget(target) if target.name == "ops"));
+    assert!(matches!(open(&write(lost)), Err(Damage::Contradiction(_))));
 }
 
 /// R-CLI-6: shared networks are read back, and one that is missing is noticed.

@@ -94,6 +94,7 @@ impl<W: Write> Writer<W> {
                 | Kind::Network(_)
                 | Kind::Policy(_)
                 | Kind::Grants(_)
+                | Kind::NotifyTarget(_)
                 | Kind::Piece(_)
                 | Kind::Secret(_)
                 | Kind::Deployment(_)

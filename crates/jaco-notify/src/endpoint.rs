@@ -1,10 +1,11 @@
-//! An address with the secret that signs, as both are sealed together. The form of the bytes is for ever.
+//! Where a target is with what is secret of it, as both are sealed together. The form of the bytes is for ever.
 
 use std::fmt;
 
 use zeroize::Zeroizing;
 
 use crate::address::{Address, PlainHttp};
+use crate::mail::MailEndpoint;
 
 /// The fewest bytes of a secret: as many as a receiver cannot have guessed.
 pub const SECRET_BYTES_MIN: usize = 16;
@@ -12,9 +13,18 @@ pub const SECRET_BYTES_MIN: usize = 16;
 /// The most bytes of a secret.
 pub const SECRET_BYTES_MAX: usize = 256;
 
-/// Where notifications go, and what signs them; a chat service has no secret but its address.
+/// Where notifications go.
+#[derive(Debug, Clone)]
+pub enum Endpoint {
+    /// To a webhook or a chat.
+    Web(WebEndpoint),
+    /// By mail.
+    Mail(MailEndpoint),
+}
+
+/// Where a webhook is, and what signs what it is sent; a chat service has no secret but its address.
 #[derive(Clone)]
-pub struct Endpoint {
+pub struct WebEndpoint {
     /// Where to.
     pub address: Address,
     /// What signs.
@@ -29,6 +39,36 @@ pub struct Endpoint {
 pub struct SecretError;
 
 impl Endpoint {
+    /// No more of it than may be shown.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        match self {
+            Self::Web(web) => web.address.shown().to_owned(),
+            Self::Mail(mail) => mail.shown(),
+        }
+    }
+
+    /// What is sealed.
+    #[must_use]
+    pub fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
+        match self {
+            Self::Web(web) => web.to_bytes(),
+            Self::Mail(mail) => mail.to_bytes(),
+        }
+    }
+
+    /// Reads what was sealed. Whether it may be without encryption was asked before.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let text = std::str::from_utf8(bytes).ok()?;
+        match text.starts_with("smtp") {
+            true => MailEndpoint::from_text(text).map(Self::Mail),
+            false => WebEndpoint::from_text(text).map(Self::Web),
+        }
+    }
+}
+
+impl WebEndpoint {
     /// An address whose messages a secret signs.
     ///
     /// # Errors
@@ -47,9 +87,8 @@ impl Endpoint {
         Self { address, secret: None }
     }
 
-    /// What is sealed: the address, and on a second line the secret if there is one.
-    #[must_use]
-    pub fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
+    /// The address, and on a second line the secret if there is one.
+    fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
         let mut bytes = Zeroizing::new(self.address.reveal().as_bytes().to_vec());
         if let Some(secret) = &self.secret {
             bytes.push(b'\n');
@@ -58,10 +97,7 @@ impl Endpoint {
         bytes
     }
 
-    /// Reads what was sealed. Whether it may be without encryption was asked before.
-    #[must_use]
-    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let text = std::str::from_utf8(bytes).ok()?;
+    fn from_text(text: &str) -> Option<Self> {
         let (address, secret) = match text.split_once('\n') {
             Some((address, secret)) => (address, Some(Zeroizing::new(secret.to_owned()))),
             None => (text, None),
@@ -71,9 +107,9 @@ impl Endpoint {
     }
 }
 
-impl fmt::Debug for Endpoint {
+impl fmt::Debug for WebEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Endpoint({:?})", self.address)
+        write!(f, "WebEndpoint({:?})", self.address)
     }
 }
 
@@ -89,14 +125,21 @@ mod tests {
     #[test]
     fn an_endpoint_is_read_back() {
         let secret = "hunter2-hunter2-hunter2";
-        let signed = Endpoint::signed(address(), secret).unwrap();
+        let signed = Endpoint::Web(WebEndpoint::signed(address(), secret).unwrap());
         assert_eq!(*signed.to_bytes(), b"https://a.example/x\nhunter2-hunter2-hunter2");
-        let read = Endpoint::from_bytes(&signed.to_bytes()).unwrap();
+        let web = |bytes| match Endpoint::from_bytes(bytes).unwrap() {
+            Endpoint::Web(web) => web,
+            Endpoint::Mail(mail) => panic!("{mail:?}"),
+        };
+        let read = web(&signed.to_bytes());
         assert_eq!((read.address, read.secret.unwrap().as_str()), (address(), secret));
-        let unsigned = Endpoint::from_bytes(b"https://a.example/x").unwrap();
+        let unsigned = web(b"https://a.example/x");
         assert_eq!((unsigned.address, unsigned.secret), (address(), None));
+        let mail = b"smtps://a.example\n\njaco@a.example\nann@a.example";
+        let read = Endpoint::from_bytes(mail).unwrap();
+        assert!(matches!(&read, Endpoint::Mail(_)) && *read.to_bytes() == mail, "{read:?}");
         assert!(!format!("{signed:?}").contains("hunter2"));
-        for broken in [&b""[..], b"\n", b"x", &[0xff]] {
+        for broken in [&b""[..], b"\n", b"x", b"smtps://a.example", &[0xff]] {
             assert!(Endpoint::from_bytes(broken).is_none(), "{broken:?}");
         }
     }
@@ -105,8 +148,8 @@ mod tests {
     fn a_secret_is_neither_short_nor_strange() {
         let long = "x".repeat(SECRET_BYTES_MAX + 1);
         for secret in ["", "short", "with spaces in between", "line\nbreak-line\nbreak", &long] {
-            assert!(Endpoint::signed(address(), secret).is_err(), "{secret:?}");
+            assert!(WebEndpoint::signed(address(), secret).is_err(), "{secret:?}");
         }
-        assert!(Endpoint::signed(address(), &"x".repeat(SECRET_BYTES_MIN)).is_ok());
+        assert!(WebEndpoint::signed(address(), &"x".repeat(SECRET_BYTES_MIN)).is_ok());
     }
 }

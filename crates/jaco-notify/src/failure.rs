@@ -1,6 +1,8 @@
 //! Why an attempt failed, and what to do. Never has anything of the address but what is shown, nor of what was answered but
-//! words that are known: an answer may repeat the address.
+//! numbers and words that are known: an answer may repeat the address.
 
+use std::error::Error;
+use std::fmt::{self, Write as _};
 use std::time::Duration;
 
 /// Why an attempt failed.
@@ -40,6 +42,47 @@ pub enum SendError {
         /// How long the receiver asks to wait.
         retry_after: Option<Duration>,
     },
+    /// A mail server does not want something, and so nothing of it.
+    #[error("answered {code} to {step}")]
+    Smtp {
+        /// To what.
+        step: SmtpStep,
+        /// What it answered: from 500 on it does not want it at all.
+        code: u16,
+    },
+    /// A mail server would have to be told everything in clear text.
+    #[error("the server offers no encryption (STARTTLS), and nothing is sent without")]
+    NoStartTls,
+    /// A mail server offers no way of signing in that is known.
+    #[error("the server offers no sign-in that is known (PLAIN, LOGIN)")]
+    NoSignIn,
+}
+
+/// A part of the conversation with a mail server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SmtpStep {
+    /// The connection, until it is encrypted.
+    Hello,
+    /// User and password.
+    SignIn,
+    /// From whom.
+    Sender,
+    /// To this one.
+    Recipient(String),
+    /// The mail itself.
+    Message,
+}
+
+impl fmt::Display for SmtpStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Hello => f.write_str("the connection"),
+            Self::SignIn => f.write_str("user and password"),
+            Self::Sender => f.write_str("the sender"),
+            Self::Recipient(address) => write!(f, "the recipient {address}"),
+            Self::Message => f.write_str("the mail"),
+        }
+    }
 }
 
 impl SendError {
@@ -51,7 +94,11 @@ impl SendError {
             Self::Status { status, .. } => {
                 (400..500).contains(status) && ![408, 425, 429].contains(status)
             }
-            Self::NoRoots
+            Self::Smtp { code, .. } => *code >= 500,
+            // Whoever is between may have taken the offer out.
+            Self::NoStartTls
+            | Self::NoSignIn
+            | Self::NoRoots
             | Self::Sealed(_)
             | Self::Connect(_)
             | Self::Timeout { .. }
@@ -64,7 +111,10 @@ impl SendError {
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Status { retry_after, .. } => *retry_after,
-            Self::NoRoots
+            Self::Smtp { .. }
+            | Self::NoStartTls
+            | Self::NoSignIn
+            | Self::NoRoots
             | Self::Sealed(_)
             | Self::Connect(_)
             | Self::Timeout { .. }
@@ -78,7 +128,10 @@ impl SendError {
     pub fn status(&self) -> u16 {
         match self {
             Self::Status { status, .. } | Self::Redirect { status } => *status,
-            Self::NoRoots
+            Self::Smtp { code, .. } => *code,
+            Self::NoStartTls
+            | Self::NoSignIn
+            | Self::NoRoots
             | Self::Sealed(_)
             | Self::Connect(_)
             | Self::Timeout { .. }
@@ -111,8 +164,35 @@ impl SendError {
             Self::Status { status: 429, .. } => "the receiver wants fewer: choose fewer events",
             Self::Status { status: 500.., .. } => "look into the log of the receiver",
             Self::Status { .. } => "the receiver does not take what it is sent: look into its log",
+            Self::Smtp { step: SmtpStep::SignIn, code: 500.. } => {
+                "check user and password: replace the target with those that the mail server knows"
+            }
+            Self::Smtp { step: SmtpStep::Sender, code: 500.. } => {
+                "the mail server does not send for this sender: replace the target with another --from"
+            }
+            Self::Smtp { step: SmtpStep::Recipient(_), code: 500.. } => {
+                "the mail goes to all recipients or to none: replace the target without this one, or ask the postmaster"
+            }
+            Self::Smtp { .. } => "ask the postmaster, who finds it in the log of the mail server",
+            Self::NoStartTls => {
+                "use smtps:// with the port for it, mostly 465, or a server that has STARTTLS"
+            }
+            Self::NoSignIn => {
+                "check the port: servers for users, mostly on 465 and 587, offer a sign-in; leave the user out if there is none"
+            }
         }
     }
+}
+
+/// What an error and its causes say. They name a host at most.
+pub(crate) fn causes(error: &dyn Error) -> String {
+    let (mut text, mut cause) = (String::new(), error.source());
+    while let Some(error) = cause {
+        let separator = if text.is_empty() { "" } else { ": " };
+        write!(text, "{separator}{error}").expect("a text grows");
+        cause = error.source();
+    }
+    if text.is_empty() { error.to_string() } else { text }
 }
 
 #[cfg(test)]
@@ -129,6 +209,11 @@ mod tests {
         for trouble in [408, 425, 429, 500, 502, 503] {
             assert!(!status(trouble).is_refusal(), "{trouble}");
         }
+        let smtp = |code| SendError::Smtp { step: SmtpStep::SignIn, code };
+        assert!(smtp(535).is_refusal() && !smtp(421).is_refusal() && !smtp(454).is_refusal());
+        assert_eq!(smtp(535).to_string(), "answered 535 to user and password");
+        assert!(smtp(535).advice().contains("check user and password"));
+        assert!(!SendError::NoStartTls.is_refusal() && !SendError::NoSignIn.is_refusal());
         assert!(SendError::Redirect { status: 302 }.is_refusal());
         assert!(!SendError::Connect("refused".to_owned()).is_refusal());
         let word = SendError::Status { status: 404, word: Some("no_service"), retry_after: None };

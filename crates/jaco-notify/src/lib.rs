@@ -1,8 +1,10 @@
-//! Sends notifications to webhooks (R-OPS-1). What is sent, to whom and when is for others to say; this must never print an
-//! address beyond its host, a secret, or what a receiver answers: that may repeat the address.
+//! Sends notifications to webhooks, chats and by mail (R-OPS-1). What is sent, to whom and when is for others to say; this
+//! must never print an address beyond its host and whom mail goes to, a secret, or what a receiver answers: that may repeat
+//! the address.
 //!
 //! ```text
-//! address     where to, and what may be shown of it
+//! address     where a webhook is, and what may be shown of it
+//! mail        where a mail server is, what a mail looks like, and one attempt to send it
 //! endpoint    an address with its secret, as they are sealed
 //! signature   what a receiver verifies
 //! backoff     when the next attempt is, and which one is the last
@@ -14,12 +16,17 @@ mod address;
 mod backoff;
 mod endpoint;
 mod failure;
+mod mail;
 mod sender;
 mod signature;
 
 pub use address::{Address, AddressError, PlainHttp};
 pub use backoff::{ATTEMPTS_IF_REFUSED, DELAY_MAX, Jitter, PATIENCE, delay, gives_up};
-pub use endpoint::{Endpoint, SECRET_BYTES_MAX, SECRET_BYTES_MIN, SecretError};
-pub use failure::SendError;
-pub use sender::{Message, Roots, SEND_LIMIT, Sender, USER_AGENT};
+pub use endpoint::{Endpoint, SECRET_BYTES_MAX, SECRET_BYTES_MIN, SecretError, WebEndpoint};
+pub use failure::{SendError, SmtpStep};
+pub use mail::{
+    MailAddress, MailAddressError, MailEndpoint, MailEndpointError, MailServer, MailServerError,
+    RECIPIENTS_MAX,
+};
+pub use sender::{Content, Mail, Message, Roots, SEND_LIMIT, Sender, USER_AGENT};
 pub use signature::{SIGNATURE_HEADER, signature};

@@ -1,14 +1,12 @@
 //! One attempt: encrypted by default, in bounded time, with an answer of bounded size, and never sent on to where the
 //! receiver points.
 
-use std::error::Error;
-use std::fmt::Write as _;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, RETRY_AFTER, USER_AGENT as USER_AGENT_HEADER};
 use http::uri::Scheme;
-use http::{HeaderMap, Method, Request, StatusCode};
+use http::{HeaderMap, Method, Request};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
@@ -16,9 +14,11 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use rustls::RootCertStore;
+use rustls::pki_types::CertificateDer;
 
-use crate::endpoint::Endpoint;
-use crate::failure::SendError;
+use crate::endpoint::{Endpoint, WebEndpoint};
+use crate::failure::{SendError, causes};
+use crate::mail;
 use crate::signature::{SIGNATURE_HEADER, signature};
 
 /// The longest that a delivery may take, with its connection.
@@ -51,8 +51,28 @@ const ID_HEADER: &str = "x-jaco-event-id";
 pub struct Message {
     /// The same at each attempt.
     pub id: String,
-    /// JSON.
-    pub body: Bytes,
+    /// What it says.
+    pub content: Content,
+}
+
+/// What a message says, as its receiver takes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Content {
+    /// JSON, to a webhook or a chat.
+    Json(Bytes),
+    /// To a mail server.
+    Mail(Mail),
+}
+
+/// A mail. Its receiver gets no more than a bounded part of it, and no control characters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mail {
+    /// One line.
+    pub subject: String,
+    /// Lines that end with `\n`.
+    pub text: String,
+    /// Its date: seconds since 1970.
+    pub at_secs: u64,
 }
 
 /// By whom a receiver is known.
@@ -61,28 +81,21 @@ pub enum Roots {
     /// By those that the machine trusts.
     System,
     /// By these alone.
-    These(RootCertStore),
+    These(Vec<CertificateDer<'static>>),
 }
 
 /// Sends. Made anew after a failure, so that it has the authorities that the machine trusts then.
 #[derive(Debug)]
 pub struct Sender {
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
-    trust: Trust,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Trust {
-    Some,
-    Nobody,
+    authorities: Vec<CertificateDer<'static>>,
 }
 
 impl Sender {
     /// A sender that trusts these.
     #[must_use]
     pub fn new(roots: Roots) -> Self {
-        let roots = load(roots);
-        let trust = if roots.is_empty() { Trust::Nobody } else { Trust::Some };
+        let (roots, authorities) = load(roots);
         let provider = rustls::crypto::ring::default_provider().into();
         let config = rustls::ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -95,10 +108,10 @@ impl Sender {
         let client = Client::builder(TokioExecutor::new())
             .pool_max_idle_per_host(0)
             .build(connector.build());
-        Self { client, trust }
+        Self { client, authorities }
     }
 
-    /// Sends a message once. Any 2xx is accepted.
+    /// Sends a message once, and returns the status with which it was accepted: any 2xx.
     ///
     /// # Errors
     /// Why it was not accepted within `limit`.
@@ -108,61 +121,73 @@ impl Sender {
         message: &Message,
         now_secs: u64,
         limit: Duration,
-    ) -> Result<StatusCode, SendError> {
-        if self.trust == Trust::Nobody && endpoint.address.uri().scheme() == Some(&Scheme::HTTPS) {
-            return Err(SendError::NoRoots);
-        }
-        let request = request(endpoint, message, now_secs)?;
-        let answer = tokio::time::timeout(limit, self.attempt(request)).await;
+    ) -> Result<u16, SendError> {
+        let Message { id, content } = message;
+        let attempt = async {
+            match (endpoint, content) {
+                (Endpoint::Web(to), Content::Json(body)) => {
+                    self.post(request(to, id, body, now_secs)?).await
+                }
+                (Endpoint::Mail(to), Content::Mail(mail)) => {
+                    mail::send(to, id, mail, &self.authorities).await
+                }
+                (Endpoint::Web(_), Content::Mail(_)) | (Endpoint::Mail(_), Content::Json(_)) => {
+                    Err(SendError::Sealed("it is of another form than the target".to_owned()))
+                }
+            }
+        };
+        let answer = tokio::time::timeout(limit, attempt).await;
         answer.unwrap_or(Err(SendError::Timeout { limit }))
     }
 
-    async fn attempt(&self, request: Request<Full<Bytes>>) -> Result<StatusCode, SendError> {
+    async fn post(&self, request: Request<Full<Bytes>>) -> Result<u16, SendError> {
+        if self.authorities.is_empty() && request.uri().scheme() == Some(&Scheme::HTTPS) {
+            return Err(SendError::NoRoots);
+        }
         let sent = self.client.request(request).await;
         let answer = sent.map_err(|error| match error.is_connect() {
             true => SendError::Connect(causes(&error)),
             false => SendError::Broken(causes(&error)),
         })?;
-        let (status, retry_after) = (answer.status(), retry_after(answer.headers()));
+        let (status, retry_after) = (answer.status().as_u16(), retry_after(answer.headers()));
         // The answer is read so that the receiver can finish it; what of it is too long is not.
         let word = word(answer.into_body()).await;
-        match status.as_u16() {
+        match status {
             200..300 => Ok(status),
-            300..400 => Err(SendError::Redirect { status: status.as_u16() }),
+            300..400 => Err(SendError::Redirect { status }),
             status => Err(SendError::Status { status, word, retry_after }),
         }
     }
 }
 
 fn request(
-    endpoint: &Endpoint,
-    message: &Message,
+    WebEndpoint { address, secret }: &WebEndpoint,
+    id: &str,
+    body: &Bytes,
     now_secs: u64,
 ) -> Result<Request<Full<Bytes>>, SendError> {
-    let Endpoint { address, secret } = endpoint;
     let mut request = Request::builder()
         .method(Method::POST)
         .uri(address.uri().clone())
         .header(CONTENT_TYPE, "application/json")
         .header(USER_AGENT_HEADER, USER_AGENT)
-        .header(ID_HEADER, &message.id);
+        .header(ID_HEADER, id);
     if let Some(secret) = secret {
-        request = request.header(SIGNATURE_HEADER, signature(secret, now_secs, &message.body));
+        request = request.header(SIGNATURE_HEADER, signature(secret, now_secs, body));
     }
-    let request = request.body(Full::new(message.body.clone()));
+    let request = request.body(Full::new(body.clone()));
     request.map_err(|error| SendError::Broken(error.to_string()))
 }
 
-fn load(roots: Roots) -> RootCertStore {
-    match roots {
-        Roots::These(store) => store,
-        Roots::System => {
-            let mut store = RootCertStore::empty();
-            // Some bundles have entries that nobody can read; the others count.
-            let _ = store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-            store
-        }
-    }
+/// The authorities that can be read: some bundles have others as well.
+fn load(roots: Roots) -> (RootCertStore, Vec<CertificateDer<'static>>) {
+    let mut authorities = match roots {
+        Roots::These(authorities) => authorities,
+        Roots::System => rustls_native_certs::load_native_certs().certs,
+    };
+    let mut store = RootCertStore::empty();
+    authorities.retain(|authority| store.add(authority.clone()).is_ok());
+    (store, authorities)
 }
 
 /// The word of an answer, if it is one of those that are known and nothing else.
@@ -179,15 +204,4 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
         return Some(Duration::from_secs(secs));
     }
     httpdate::parse_http_date(text).ok()?.duration_since(SystemTime::now()).ok()
-}
-
-/// What an error and its causes say. They name a host at most.
-fn causes(error: &dyn Error) -> String {
-    let (mut text, mut cause) = (String::new(), error.source());
-    while let Some(error) = cause {
-        let separator = if text.is_empty() { "" } else { ": " };
-        write!(text, "{separator}{error}").expect("a text grows");
-        cause = error.source();
-    }
-    if text.is_empty() { error.to_string() } else { text }
 }

@@ -3,9 +3,9 @@
 use std::fmt;
 
 use crate::v1::{
-    BackupDeployment, BackupNamed, BackupPiece, BackupRegistry, BackupSecret, ExecStart,
-    ReadContentResponse, StoreCertificateRequest, StoreContentRequest, StoreNotifyTargetRequest,
-    StoreRegistryRequest,
+    BackupDeployment, BackupNamed, BackupNotifyTarget, BackupPiece, BackupRegistry, BackupSecret,
+    ExecStart, ReadContentResponse, StoreCertificateRequest, StoreContentRequest,
+    StoreNotifyTargetRequest, StoreRegistryRequest,
 };
 
 impl fmt::Debug for StoreRegistryRequest {
@@ -63,6 +63,12 @@ impl fmt::Debug for BackupRegistry {
     }
 }
 
+impl fmt::Debug for BackupNotifyTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BackupNotifyTarget({} of the form {})", self.name, self.form)
+    }
+}
+
 impl fmt::Debug for BackupNamed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "BackupNamed({} {:?}, {} bytes)", self.kind, self.name, self.content.len())
@@ -107,6 +113,11 @@ mod tests {
             Kind::Piece(BackupPiece { content: bytes() }),
             Kind::Named(BackupNamed { content: bytes(), ..BackupNamed::default() }),
             Kind::Registry(BackupRegistry { password: text(), ..BackupRegistry::default() }),
+            Kind::NotifyTarget(BackupNotifyTarget {
+                url: text(),
+                secret: text(),
+                ..BackupNotifyTarget::default()
+            }),
             Kind::Deployment(BackupDeployment {
                 compose_json: text(),
                 ..BackupDeployment::default()

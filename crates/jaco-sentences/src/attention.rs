@@ -6,6 +6,7 @@ use jaco_proto::v1::{
     ClusterStatusResponse, DeploymentInfo, ReplicaInfo, RouteInfo, ServiceInfo, StatusResponse,
 };
 
+use crate::condition::{self, Condition};
 use crate::node::ListedNode;
 use crate::quantity::count;
 use crate::{reason, staleness};
@@ -217,7 +218,8 @@ fn service(deployment: &DeploymentInfo, service: &ServiceInfo, found: &mut Vec<A
 }
 
 fn replica(replica: &ReplicaInfo) -> Option<Attention> {
-    if !["failed", "degraded"].contains(&replica.state.as_str()) {
+    let fails = condition::of_replica(replica) == Condition::Failing;
+    if !fails || condition::is_said_elsewhere(replica) {
         return None;
     }
     let message = match reason::of_replica(replica).as_str() {
@@ -238,7 +240,8 @@ fn replica(replica: &ReplicaInfo) -> Option<Attention> {
 
 #[cfg(test)]
 mod tests {
-    use jaco_proto::v1::{NodeInfo, Staleness};
+    use jaco_proto::v1::{NodeInfo, Staleness, UnplacedInfo};
+    use jaco_types::ReasonCode;
 
     use super::*;
 
@@ -282,6 +285,75 @@ mod tests {
             ..ClusterStatusResponse::default()
         };
         assert_eq!(cluster(&status)[0].message, "what n2 knows is not current for 2.5s: no quorum");
+    }
+
+    /// What is said of a status with one replica: of itself, its service or its node.
+    fn said_of(state: &str, code: &str) -> Vec<String> {
+        let unplaced = match (state, code) {
+            ("pending", "no_eligible_node") => {
+                vec![UnplacedInfo { count: 1, reason: code.to_owned(), ..UnplacedInfo::default() }]
+            }
+            _ => Vec::new(),
+        };
+        let service = ServiceInfo { name: "web".to_owned(), unplaced, ..ServiceInfo::default() };
+        let deployment = DeploymentInfo {
+            name: "shop".to_owned(),
+            services: vec![service],
+            ..DeploymentInfo::default()
+        };
+        let status = StatusResponse {
+            deployments: vec![deployment],
+            replicas: vec![replica_that_is(state, code)],
+            ..StatusResponse::default()
+        };
+        let node = NodeInfo {
+            hostname: "n1".to_owned(),
+            status: if code == "node_down" { "down" } else { "ready" }.to_owned(),
+            availability: "active".to_owned(),
+            suffrage: "voter".to_owned(),
+            ..NodeInfo::default()
+        };
+        let mut found = nodes(&crate::node::listed(vec![node], &[]));
+        found.extend(workload(&status));
+        found.iter().map(|one| format!("{}: {}", one.subject, one.message)).collect()
+    }
+
+    fn replica_that_is(state: &str, code: &str) -> ReplicaInfo {
+        ReplicaInfo {
+            id: "shop-web-0".to_owned(),
+            deployment: "shop".to_owned(),
+            service: "web".to_owned(),
+            node: "n1".to_owned(),
+            state: state.to_owned(),
+            code: code.to_owned(),
+            exit_code: 1,
+            exited: true,
+            ..ReplicaInfo::default()
+        }
+    }
+
+    /// R-OPS-1: a replica that has the sign of a failure has one sentence, whatever its state and code are, and one that has
+    /// none has no sentence.
+    #[test]
+    fn each_failing_replica_is_said_once() {
+        let states = [
+            "pending", "pulling", "starting", "running", "degraded", "failed", "stopped",
+            "stopping", "unknown",
+        ];
+        let other = ["", "no_eligible_node", "node_down", "terminating", "waiting_for_node"];
+        let codes = ReasonCode::ALL.iter().map(|code| code.as_str()).chain(other);
+        for (code, state) in codes.flat_map(|code| states.map(|state| (code, state))) {
+            let fails = condition::of_replica(&replica_that_is(state, code)) == Condition::Failing;
+            let said = said_of(state, code);
+            // A node that is down is said, whatever its replicas are taken for.
+            let expected = usize::from(fails || code == "node_down");
+            assert_eq!(said.len(), expected, "{state} {code}: {said:?}");
+        }
+        let pulls = said_of("pulling", "image_pull_failed");
+        assert!(
+            pulls[0].starts_with("shop-web-0: pulling: the image cannot be pulled"),
+            "{pulls:?}"
+        );
     }
 
     /// R-OPS-1: what fails comes before what is only to be looked into.

@@ -3,6 +3,7 @@
 //! Pure: the present is an argument. Must never print, and never show what a message does not have.
 
 pub mod attention;
+pub mod condition;
 pub mod explain;
 pub mod job;
 pub mod network;

@@ -23,10 +23,15 @@ const WAITS: [&str; 5] = [
     "waiting_for_node",
 ];
 
+/// Whether this is what a replica waits for before it has an instance.
+pub(crate) fn is_wait(code: &str) -> bool {
+    WAITS.contains(&code)
+}
+
 /// Why a replica is in its state; empty if there is no reason to show.
 #[must_use]
 pub fn of_replica(replica: &ReplicaInfo) -> String {
-    if replica.state == "pending" && WAITS.contains(&replica.code.as_str()) {
+    if replica.state == "pending" && is_wait(&replica.code) {
         return sentence(&replica.code, &replica.details);
     }
     let fact = |key: &str| replica.details.get(key).map(|value| one_line(value));

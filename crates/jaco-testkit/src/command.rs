@@ -11,6 +11,13 @@ pub fn ran(command: &mut Command) -> String {
     succeeded(&output)
 }
 
+/// All that it printed: its result, and behind that its errors.
+#[must_use]
+pub fn said(output: &Output) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    format!("{}{}", text(&output.stdout), text(&output.stderr))
+}
+
 /// What it printed.
 ///
 /// # Panics

@@ -17,7 +17,7 @@ mod wait;
 pub use binary::binary;
 pub use cluster::{Cluster, Engine};
 pub use collector::{CollectedSpan, Collector, CollectorAnswer};
-pub use command::{ran, succeeded};
+pub use command::{ran, said, succeeded};
 pub use forwarding::Forwarding;
 pub use machines::Machines;
 pub use node::Node;

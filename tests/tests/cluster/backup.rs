@@ -8,7 +8,7 @@ use std::process::Output;
 use std::time::Duration;
 
 use jaco_testkit::v1::backup_part::Kind;
-use jaco_testkit::{Cluster, Engine, eventually, eventually_within, fresh_request_id, v1};
+use jaco_testkit::{Cluster, Engine, eventually, eventually_within, fresh_request_id, said, v1};
 use serde_json::Value;
 
 const COMPOSE: &str = "
@@ -37,11 +37,6 @@ const PINNED: &str =
 
 const SECRETS: [&str; 3] =
     ["correct-horse-battery", "staple-of-the-database", "token-of-the-registry"];
-
-fn said(output: &Output) -> String {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    format!("{}{}", text(&output.stdout), text(&output.stderr))
-}
 
 fn run(cluster: &Cluster, node: usize, args: &[&str]) -> Output {
     let output = cluster.cli(node, args);
@@ -460,6 +455,69 @@ async fn enable_networks(cluster: &Cluster) {
         if out.status.success() { Ok(()) } else { Err(said(&out)) }
     })
     .await;
+}
+
+/// R-OPS-1, R-CLI-6: targets of notifications come back with their addresses and secrets, and paused: a restore that is a
+/// trial wakes nobody. One that differs is kept, and replaced on request.
+#[tokio::test(flavor = "multi_thread")]
+async fn notification_targets_are_restored_paused() {
+    let folder = tempfile::tempdir().expect("temporary files can be made");
+    let files = project(&[("url.txt", "http://127.0.0.1:1/hunter2"), ("key.txt", SECRETS[0])]);
+    let (url, key) = (path(files.path(), "url.txt"), path(files.path(), "key.txt"));
+    let file = path(folder.path(), "a.jacobak");
+    let lost = Cluster::start(1, Engine::Fake).await;
+    let line = ["notify", "add", "ops", "webhook", "--url-file", &url, "--secret-file", &key];
+    run(&lost, 0, &[&line[..], &["--group", "jobs", "--severity", "warning"]].concat());
+    let password = ["--server", "smtps://jaco@mail.example.com", "--password-file", &key];
+    let people = ["--from", "jaco@example.com", "--to", "ann@example.com"];
+    run(&lost, 0, &[&["notify", "add", "mail", "email"], &password[..], &people].concat());
+    run(&lost, 0, &["backup", &file]);
+    let (code, items) = restore(&lost, &file, &[]);
+    assert_eq!((code, except(&items, "unchanged")), (Some(0), Vec::new()));
+    let listed = |cluster: &Cluster| {
+        let shown = run(cluster, 0, &["notify", "ls", "-o", "json"]);
+        let shown: Value = serde_json::from_slice(&shown.stdout).expect("json");
+        shown.as_array().expect("a list").clone()
+    };
+    let before = listed(&lost);
+    assert!(before.iter().all(|target| target.get("paused_since").is_none()), "{before:?}");
+    drop(lost);
+
+    let fresh = Cluster::start(1, Engine::Fake).await;
+    let (code, items) = restore(&fresh, &file, &["--dry-run"]);
+    assert_eq!(
+        (code, &*items["notify ops"], &*items["notify mail"]),
+        (Some(0), "restored", "restored")
+    );
+    assert!(listed(&fresh).is_empty(), "a trial run stores nothing");
+    let told = said(&run(&fresh, 0, &["restore", &file]));
+    assert!(told.contains("paused: 2 notification targets"), "{told}");
+    let after = listed(&fresh);
+    for (was, is) in before.iter().zip(&after) {
+        for part in ["name", "form", "address", "filter"] {
+            assert_eq!(was[part], is[part]);
+        }
+        assert!(is["paused_since"].is_string(), "{is}");
+    }
+    assert_eq!((before.len(), after.len()), (2, 2));
+    // What is secret of them is the same: the cluster compares it.
+    let (code, items) = restore(&fresh, &file, &[]);
+    assert_eq!((code, except(&items, "unchanged")), (Some(0), Vec::new()));
+    run(&fresh, 0, &["notify", "resume", "ops"]);
+    let (_, items) = restore(&fresh, &file, &[]);
+    assert_eq!(items["notify ops"], "unchanged");
+    assert!(listed(&fresh)[1].get("paused_since").is_none(), "what is equal goes on");
+    run(&fresh, 0, &["notify", "add", "ops", "webhook", "http://127.0.0.1:1/", "--replace"]);
+    let (code, items) = restore(&fresh, &file, &[]);
+    assert_eq!((code, &*items["notify ops"]), (Some(0), "skipped"));
+    let (code, items) = restore(&fresh, &file, &["--replace"]);
+    assert_eq!((code, &*items["notify ops"]), (Some(0), "restored"));
+    assert!(listed(&fresh)[1]["paused_since"].is_string());
+    let log = fs::read_to_string(fresh.nodes[0].log_path()).expect("it has a log");
+    let drilled = said(&run(&fresh, 0, &["restore", "--check", &file]));
+    for secret in ["hunter2", SECRETS[0]] {
+        assert!(!log.contains(secret) && !drilled.contains(secret), "{secret}");
+    }
 }
 
 /// R-CLI-6: a folder of backups keeps as many as it should, each of which would come back; each is audited.

@@ -4,10 +4,9 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Output;
 
 use jaco_pki::KeyEncryptionKey;
-use jaco_testkit::{Client, Cluster, Engine, Node, binary, eventually, succeeded, v1};
+use jaco_testkit::{Client, Cluster, Engine, Node, binary, eventually, said, succeeded, v1};
 use jaco_types::ErrorCode;
 use serde_json::Value;
 
@@ -62,11 +61,6 @@ fn holding(folder: &Path, what: &[u8]) -> Vec<PathBuf> {
         bytes.windows(what.len()).any(|window| window == what)
     };
     files(folder).into_iter().filter(has).collect()
-}
-
-fn said(output: &Output) -> String {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    format!("{}{}", text(&output.stdout), text(&output.stderr))
 }
 
 fn rotate(cluster: &Cluster, node: usize, options: &[&str]) -> Value {

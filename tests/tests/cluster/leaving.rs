@@ -1,17 +1,11 @@
 //! A node leaves its cluster by one command, or forgets one that is gone.
 
 use std::fs;
-use std::process::Output;
 use std::time::{Duration, Instant};
 
-use jaco_testkit::{Cluster, Engine, Node, v1};
+use jaco_testkit::{Cluster, Engine, Node, said, v1};
 
 use crate::scenario::{deploy, jacod, per_node};
-
-fn said(output: &Output) -> String {
-    let (out, err) = (&output.stdout, &output.stderr);
-    format!("{}{}", String::from_utf8_lossy(out), String::from_utf8_lossy(err))
-}
 
 fn containers_of(node: &Node) -> usize {
     let engine = fs::read_to_string(node.folder().join("data/fake-engine.json"));

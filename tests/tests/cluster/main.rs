@@ -32,6 +32,9 @@ mod json_api;
 mod kek;
 mod leaving;
 mod logs;
+mod mail;
+#[path = "../mail_server.rs"]
+mod mail_server;
 mod membership;
 mod metrics;
 mod networks;

@@ -5,12 +5,11 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::Output;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use jaco_testkit::{Cluster, Engine, eventually, eventually_within, stays, succeeded, v1};
+use jaco_testkit::{Cluster, Engine, eventually, eventually_within, said, stays, succeeded, v1};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -157,11 +156,6 @@ fn verified(received: &Received) -> Value {
     received.json()
 }
 
-fn said(output: &Output) -> String {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    format!("{}{}", text(&output.stdout), text(&output.stderr))
-}
-
 /// Adds a webhook for changes of labels, of which a test can make as many as it wants.
 fn add(cluster: &Cluster, node: usize, name: &str, receiver: &Receiver) -> String {
     let secret = file(SECRET);
@@ -170,14 +164,14 @@ fn add(cluster: &Cluster, node: usize, name: &str, receiver: &Receiver) -> Strin
     succeeded(&cluster.cli(node, &[&line[..], &["--type", "node_labels"]].concat()))
 }
 
-fn file(text: &str) -> tempfile::NamedTempFile {
+pub(crate) fn file(text: &str) -> tempfile::NamedTempFile {
     let mut file = tempfile::NamedTempFile::new().expect("temporary files can be made");
     writeln!(file, "{text}").expect("written");
     file
 }
 
 /// Makes an event, through a node that is not the dead one.
-async fn label(cluster: &Cluster, node: usize, number: usize) {
+pub(crate) async fn label(cluster: &Cluster, node: usize, number: usize) {
     let request = v1::SetLabelsRequest {
         hostname: cluster.nodes[0].name.clone(),
         set: [("number".to_owned(), number.to_string())].into(),
@@ -194,7 +188,7 @@ fn number(told: &Value) -> usize {
     number.and_then(|text| text.parse().ok()).unwrap_or_else(|| panic!("{told:#}"))
 }
 
-async fn target(
+pub(crate) async fn target(
     cluster: &Cluster,
     node: usize,
     name: &str,
@@ -206,7 +200,7 @@ async fn target(
 }
 
 /// Waits until a node knows that all was delivered.
-async fn is_done(cluster: &Cluster, node: usize, name: &str) -> v1::NotifyTargetInfo {
+pub(crate) async fn is_done(cluster: &Cluster, node: usize, name: &str) -> v1::NotifyTargetInfo {
     eventually(&format!("{name} is done"), || async {
         let now = target(cluster, node, name).await?;
         let is_done = now.behind == 0 && now.delivered_at_ms > 0 && now.failing_since_ms == 0;
@@ -215,7 +209,7 @@ async fn is_done(cluster: &Cluster, node: usize, name: &str) -> v1::NotifyTarget
     .await
 }
 
-async fn events(cluster: &Cluster, kinds: &[&str]) -> Vec<v1::AuditEvent> {
+pub(crate) async fn events(cluster: &Cluster, kinds: &[&str]) -> Vec<v1::AuditEvent> {
     let kinds = kinds.iter().map(|kind| (*kind).to_owned()).collect();
     let mut events = cluster.client().events(v1::AuditRequest { kinds, ..Default::default() });
     let mut found = Vec::new();
@@ -240,7 +234,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Fails where what is secret is in a file of a node, its log among them, in an event, or in what a command prints.
-async fn nothing_is_told(cluster: &Cluster, node: usize) {
+pub(crate) async fn nothing_is_told(cluster: &Cluster, node: usize) {
     let secrets = [SECRET, "hunter2"];
     for node in &cluster.nodes {
         for file in files(node.folder()) {
@@ -529,4 +523,63 @@ async fn a_new_key_opens_the_address() {
     label(&cluster, 0, 4).await;
     assert_eq!(number(&verified(&elsewhere.gets(1).await[0])), 4);
     assert_eq!(receiver.received().len(), 3);
+}
+
+/// R-OPS-1: a paused target is sent nothing but tests, whoever leads, and says so; resumed it gets what happens from then on,
+/// or what it missed as well. Who did that is in the audit log.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_paused_target_is_sent_nothing() {
+    let mut cluster = Cluster::start(3, Engine::Fake).await;
+    let (receiver, other) =
+        (Receiver::start(Answer::Status(200)), Receiver::start(Answer::Status(200)));
+    add(&cluster, 0, "ops", &receiver);
+    add(&cluster, 0, "witness", &other);
+    label(&cluster, 0, 1).await;
+    receiver.gets(1).await;
+    is_done(&cluster, 0, "ops").await;
+    let paused = succeeded(&cluster.cli(0, &["notify", "pause", "ops"]));
+    assert_eq!(paused, "notification target ops paused");
+    label(&cluster, 0, 2).await;
+    other.gets(2).await;
+    // Also for the next leader.
+    let leader = cluster.leader().await;
+    cluster.nodes[leader].kill();
+    let next = (leader + 1) % 3;
+    label(&cluster, next, 3).await;
+    other.gets(3).await;
+    let shown = succeeded(&cluster.cli(next, &["notify", "ls"]));
+    assert!(shown.contains("ops: paused for "), "{shown}");
+    let doctor = said(&cluster.cli(next, &["doctor"]));
+    assert!(doctor.contains("jaco notify resume ops"), "{doctor}");
+    assert_eq!(receiver.received().len(), 1);
+    succeeded(&cluster.cli(next, &["notify", "test", "ops"]));
+    assert_eq!(receiver.gets(2).await[1].json()["kind"], "test");
+
+    let resumed = succeeded(&cluster.cli(next, &["notify", "resume", "ops", "--catch-up"]));
+    assert_eq!(resumed, "notification target ops resumed");
+    let told: Vec<usize> =
+        receiver.gets(4).await[2..].iter().map(|one| number(&verified(one))).collect();
+    assert_eq!(told, [2, 3]);
+    cluster.nodes[leader].start();
+    cluster.settled().await;
+    is_done(&cluster, next, "ops").await;
+    let count = receiver.received().len();
+    succeeded(&cluster.cli(next, &["notify", "pause", "ops"]));
+    label(&cluster, next, 4).await;
+    let resumed = succeeded(&cluster.cli(next, &["notify", "resume", "ops"]));
+    assert!(resumed.contains("1 event of the pause will not be sent"), "{resumed}");
+    label(&cluster, next, 5).await;
+    let received = receiver.gets(count + 1).await;
+    assert_eq!(received[count..].iter().map(|one| number(&verified(one))).collect::<Vec<_>>(), [5]);
+    let told = events(&cluster, &["notify_paused", "notify_resumed"]).await;
+    let told: Vec<(&str, Option<&String>)> =
+        told.iter().map(|event| (event.kind.as_str(), event.payload.get("skipped"))).collect();
+    let (none, one) = ("0".to_owned(), "1".to_owned());
+    let expected = [
+        ("notify_paused", None),
+        ("notify_resumed", Some(&none)),
+        ("notify_paused", None),
+        ("notify_resumed", Some(&one)),
+    ];
+    assert_eq!(told, expected);
 }

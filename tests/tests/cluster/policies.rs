@@ -2,9 +2,8 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Output;
 
-use jaco_testkit::{Cluster, Engine, v1};
+use jaco_testkit::{Cluster, Engine, said, v1};
 use serde_json::Value;
 
 const REACHING: &str = "
@@ -21,11 +20,6 @@ services:
   web:
     image: web:2
 ";
-
-fn said(output: &Output) -> String {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    format!("{}{}", text(&output.stdout), text(&output.stderr))
-}
 
 fn run(cluster: &Cluster, node: usize, args: &[&str]) -> String {
     let output = cluster.cli(node, args);

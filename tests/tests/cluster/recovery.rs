@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-use jaco_testkit::{Cluster, Engine, Node, binary, eventually, v1};
+use jaco_testkit::{Cluster, Engine, Node, binary, eventually, said, v1};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 /// From the command until the survivor takes a write.
@@ -26,11 +26,6 @@ fn recover(node: &Node, args: &[&str]) -> Output {
     let mut command = Command::new(binary("jacod"));
     command.arg("recover").args(args).arg("--config").arg(node.folder().join("jacod.yaml"));
     command.output().expect("jacod can be started")
-}
-
-fn said(output: &Output) -> String {
-    let (out, err) = (&output.stdout, &output.stderr);
-    format!("{}{}", String::from_utf8_lossy(out), String::from_utf8_lossy(err))
 }
 
 /// The position that `--dry-run` shows.

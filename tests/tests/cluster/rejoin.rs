@@ -5,7 +5,7 @@ use std::fs;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use jaco_testkit::{Cluster, Engine, Node, binary, eventually, v1};
+use jaco_testkit::{Cluster, Engine, Node, binary, eventually, said, v1};
 
 use crate::authority::{held_by, reached, rotate, trusted};
 use crate::reverted::copy;
@@ -23,11 +23,6 @@ fn command(node: &Node, args: &[&str]) -> Command {
 
 fn rejoin(node: &Node, args: &[&str]) -> Output {
     command(node, args).output().expect("jacod can be started")
-}
-
-fn said(output: &Output) -> String {
-    let (out, err) = (&output.stdout, &output.stderr);
-    format!("{}{}", String::from_utf8_lossy(out), String::from_utf8_lossy(err))
 }
 
 async fn issue(node: &Node, name: &str) {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use jaco_testkit::{Cluster, Engine, binary, eventually, v1};
+use jaco_testkit::{Cluster, Engine, binary, eventually, said, v1};
 use serde_json::Value;
 
 /// Two replicas that are replaced one after the other, with a pause in which one has the new version and one has not.
@@ -21,11 +21,6 @@ services:
     image: other:1
 secrets: {db: {external: true}}
 ";
-
-fn said(output: &Output) -> String {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    format!("{}{}", text(&output.stdout), text(&output.stderr))
-}
 
 fn run(cluster: &Cluster, node: usize, args: &[&str]) -> String {
     let output = cluster.cli(node, args);

@@ -14,6 +14,7 @@ pub enum Kind {
     Network,
     Grants,
     Policy,
+    NotifyTarget,
     Deployment,
     Disabled,
 }
@@ -32,6 +33,7 @@ impl Kind {
             Self::Network => "network",
             Self::Grants => "grants",
             Self::Policy => "policy",
+            Self::NotifyTarget => "notify",
             Self::Deployment => "deployment",
             Self::Disabled => "disabled",
         }

@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use jaco_proto::v1::{BackupDeployment, BackupNetwork, BackupNode, BackupPair};
 use jaco_types::network::{NETWORK_LENGTH_MAX, NETWORK_LENGTH_MIN};
 use jaco_types::spec::Reach;
-use jaco_types::{ContentId, ContentName, ErrorCode, NamedKind, NetworkName, RegistryName};
+use jaco_types::{
+    ContentId, ContentName, ErrorCode, NamedKind, NetworkName, NotifyTargetName, RegistryName,
+};
 
 use super::examined::{Detail, Examined, Fault, Model, Object};
 use super::extent::{Extent, referenced};
@@ -27,6 +29,7 @@ pub fn examine(backup: &Backup, extent: &Extent) -> Result<Examined, Damage> {
         examination.registries()?;
         examination.networks();
         examination.policy();
+        examination.notify_targets()?;
     }
     examination.named(extent)?;
     examination.deployments(extent)?;
@@ -95,6 +98,16 @@ impl Examination<'_> {
         if let Some(mode) = &self.backup.policy {
             self.record(Kind::Policy, mode, Detail::None, None);
         }
+    }
+
+    /// By name and form alone: an address may be a secret.
+    fn notify_targets(&mut self) -> Result<(), Damage> {
+        for target in self.backup.notify_targets() {
+            let target = target?;
+            let fault = NotifyTargetName::new(&target.name).err().map(|error| invalid(&error));
+            self.record(Kind::NotifyTarget, &target.name, Detail::Text(target.form), fault);
+        }
+        Ok(())
     }
 
     fn named(&mut self, extent: &Extent) -> Result<(), Damage> {

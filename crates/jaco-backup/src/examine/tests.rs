@@ -7,8 +7,8 @@ use jaco_compose::tree::FileTree;
 use jaco_proto::v1::backup_part::Kind;
 use jaco_proto::v1::{
     AllocationRef, BackupDeployment, BackupDisabled, BackupEnd, BackupHeader, BackupNamed,
-    BackupNetwork, BackupNode, BackupPair, BackupPart, BackupPiece, BackupRegistry, BackupSecret,
-    FileUpload,
+    BackupNetwork, BackupNode, BackupNotifyTarget, BackupPair, BackupPart, BackupPiece,
+    BackupRegistry, BackupSecret, FileUpload,
 };
 use jaco_types::{ContentId, ErrorCode};
 use prost::bytes::Bytes;
@@ -21,7 +21,8 @@ const MODEL: &str = r#"{"name":"shop","services":{"web":{"image":"web:1","config
     "secrets":[{"source":"key"}],"volumes":[{"type":"volume","source":"data","target":"/data"}]}},
     "configs":{"motd":{"file":"./motd.txt"}},"secrets":{"key":{"external":true}},"volumes":{"data":{}}}"#;
 
-const SECRETS: [&str; 3] = ["correct-horse", "battery-staple", "of-the-registry"];
+const SECRETS: [&str; 5] =
+    ["correct-horse", "battery-staple", "of-the-registry", "T0/B0/path", "that-signs"];
 
 fn plain_id(text: &[u8]) -> ContentId {
     ContentId(Sha256::digest(text).into())
@@ -65,6 +66,13 @@ fn parts() -> Vec<Kind> {
             password: SECRETS[2].to_owned(),
         }),
         Kind::Network(BackupNetwork { name: "back".to_owned(), internal: true, prefix_length: 25 }),
+        Kind::NotifyTarget(BackupNotifyTarget {
+            name: "ops".to_owned(),
+            form: "webhook".to_owned(),
+            url: format!("https://a.example/{}", SECRETS[3]),
+            secret: SECRETS[4].to_owned(),
+            ..BackupNotifyTarget::default()
+        }),
         piece("welcome"),
         piece(&config.text()),
         piece(&secret.text()),
@@ -97,6 +105,7 @@ fn written(parts: Vec<Kind>) -> Vec<u8> {
         registries: number(|kind| matches!(kind, Kind::Registry(_))),
         networks: number(|kind| matches!(kind, Kind::Network(_))),
         grants: number(|kind| matches!(kind, Kind::Grants(_))),
+        notify_targets: number(|kind| matches!(kind, Kind::NotifyTarget(_))),
     };
     let mut bytes = Vec::new();
     let mut writer = Writer::new(&mut bytes).unwrap();
@@ -144,6 +153,7 @@ fn what_would_come_back_is_listed_without_secrets() {
             "node n1 zone=a, cordoned",
             "registry ghcr.io robot",
             "network back /25, internal",
+            "notify ops webhook",
             "secret key",
             "deployment shop 2 uploads, revision 3 with web",
             "disabled shop/web",

@@ -2,13 +2,19 @@
 
 #![expect(clippy::unwrap_used, reason = "what a test did not expect ends it, wherever that is")]
 
+mod mail;
+#[path = "../../../../tests/tests/mail_server.rs"]
+mod mail_server;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jaco_notify::{Address, Endpoint, Message, PlainHttp, Roots, SendError, Sender};
+use jaco_notify::{
+    Address, Content, Endpoint, Message, PlainHttp, Roots, SendError, Sender, WebEndpoint,
+};
 use rcgen::{CertifiedKey, generate_simple_self_signed};
+use rustls::ServerConfig;
 use rustls::pki_types::PrivateKeyDer;
-use rustls::{RootCertStore, ServerConfig};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -18,7 +24,7 @@ const LIMIT: Duration = Duration::from_secs(5);
 const BODY: &str = r#"{"id":"a/120/1"}"#;
 
 fn message() -> Message {
-    Message { id: "a/120/1".to_owned(), body: BODY.into() }
+    Message { id: "a/120/1".to_owned(), content: Content::Json(BODY.into()) }
 }
 
 /// A server on loopback that answers each request with this text, and says what it was sent. With none it never answers.
@@ -63,7 +69,7 @@ fn answer(status: &str, headers: &str, body: &str) -> Option<String> {
 fn endpoint(port: u16) -> Endpoint {
     let url = format!("http://127.0.0.1:{port}/services/hunter2?x=1");
     let address = Address::parse(&url, PlainHttp::LoopbackOnly).unwrap();
-    Endpoint::signed(address, "correct-horse-battery-staple").unwrap()
+    Endpoint::Web(WebEndpoint::signed(address, "correct-horse-battery-staple").unwrap())
 }
 
 async fn sent(answer: Option<String>, limit: Duration) -> (Result<u16, SendError>, Vec<String>) {
@@ -74,7 +80,7 @@ async fn sent(answer: Option<String>, limit: Duration) -> (Result<u16, SendError
     while let Ok(one) = received.try_recv() {
         all.push(one);
     }
-    (status.map(|status| status.as_u16()), all)
+    (status, all)
 }
 
 /// R-OPS-1
@@ -167,20 +173,15 @@ async fn a_receiver_is_known_by_its_certificate() {
     });
     let url = format!("https://localhost:{port}/hunter2");
     let address = Address::parse(&url, PlainHttp::LoopbackOnly).unwrap();
-    let endpoint = Endpoint::unsigned(address);
-    let mut trusted = RootCertStore::empty();
-    trusted.add(cert.der().clone()).unwrap();
-    let known = Sender::new(Roots::These(trusted));
-    let status = known.send(&endpoint, &message(), 1, LIMIT).await.unwrap();
-    assert_eq!(status.as_u16(), 200);
+    let endpoint = Endpoint::Web(WebEndpoint::unsigned(address));
+    let known = Sender::new(Roots::These(vec![cert.der().clone()]));
+    assert_eq!(known.send(&endpoint, &message(), 1, LIMIT).await, Ok(200));
     let text = received.recv().await.unwrap();
     assert!(!text.contains("x-jaco-signature"), "{text}");
-    let nobody = Sender::new(Roots::These(RootCertStore::empty()));
+    let nobody = Sender::new(Roots::These(Vec::new()));
     assert_eq!(nobody.send(&endpoint, &message(), 1, LIMIT).await, Err(SendError::NoRoots));
     let other = generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
-    let mut others = RootCertStore::empty();
-    others.add(other.cert.der().clone()).unwrap();
-    let stranger = Sender::new(Roots::These(others));
+    let stranger = Sender::new(Roots::These(vec![other.cert.der().clone()]));
     let refused = stranger.send(&endpoint, &message(), 1, LIMIT).await.unwrap_err();
     assert!(matches!(&refused, SendError::Connect(_)), "{refused}");
     assert!(received.try_recv().is_err(), "nothing was sent");

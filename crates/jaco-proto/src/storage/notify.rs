@@ -15,7 +15,7 @@ use super::error::Problem;
 use super::event::{event_message, to_event};
 use super::wire;
 
-wire_enum!(NotifyForm, "form of notifications", [Webhook, Slack]);
+wire_enum!(NotifyForm, "form of notifications", [Webhook, Slack, Email]);
 wire_enum!(Severity, "severity", [Info, Warning, Critical]);
 wire_enum!(
     EventGroup,
@@ -119,6 +119,7 @@ pub(super) fn from_target(name: &NotifyTargetName, target: &NotifyTarget) -> wir
         failing: target.failing.as_ref().map(Wire::to_wire),
         pruned: target.pruned,
         discarded: target.discarded,
+        paused_at_ms: target.paused_at.map(|at| at.0),
     }
 }
 
@@ -138,6 +139,7 @@ pub(super) fn to_target(
         failing: optional(message.failing)?,
         pruned: message.pruned,
         discarded: message.discarded,
+        paused_at: message.paused_at_ms.map(Timestamp),
     };
     Ok((Wire::from_wire(message.name)?, target))
 }

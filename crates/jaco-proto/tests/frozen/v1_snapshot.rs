@@ -745,3 +745,6 @@ pub(crate) const NOTIFY_FRAMES: &[(&str, &str)] = &[
     ),
     ("trailer", "05000000c23e020804"),
 ];
+
+/// A target of notifications that is paused.
+pub(crate) const PAUSED_FRAMES: &[(&str, &str)] = &[("header", "")];

@@ -157,6 +157,7 @@ fn snapshots_are_as_they_were() {
         (v1_snapshot::IMAGE_FRAMES, sample::state_of_images()),
         (v1_snapshot::NOTIFY_FRAMES, sample::state_of_notifications()),
         (v1_snapshot::TRACE_FRAMES, sample::state_of_traces()),
+        (v1_snapshot::PAUSED_FRAMES, sample::state_of_paused_notifications()),
     ] {
         let frozen: String = frames.iter().map(|(_, hex)| *hex).collect();
         assert_eq!(hex::encode(snapshot(&sample)), frozen, "what is written has changed");

@@ -284,6 +284,9 @@ fn path(kind: AuditKind) -> Path {
         AuditKind::NotifyUndelivered | AuditKind::NotifySettled => {
             AtAnEdge(NOTIFICATIONS, "what_is_refused_is_given_up_and_can_be_sent_again")
         }
+        AuditKind::NotifyPaused | AuditKind::NotifyResumed => {
+            AtAnEdge(NOTIFICATIONS, "a_paused_target_is_sent_nothing")
+        }
         AuditKind::VolumeRead | AuditKind::VolumeWrite => {
             AtAnEdge(VOLUMES, "volumes_are_backed_up_and_restored_from_any_node")
         }

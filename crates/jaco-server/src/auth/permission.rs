@@ -75,6 +75,7 @@ pub const ROWS: &[(&str, Needs)] = &[
     // Where events go to, out of the cluster: what is sent there, each node can reach.
     ("/jaco.v1.Cluster/StoreNotifyTarget", ADMIN),
     ("/jaco.v1.Cluster/RemoveNotifyTarget", ADMIN),
+    ("/jaco.v1.Cluster/PauseNotifyTarget", OPERATOR),
     ("/jaco.v1.Cluster/ListNotifyTargets", VIEWER),
     ("/jaco.v1.Cluster/TestNotifyTarget", OPERATOR),
     ("/jaco.v1.Cluster/ListUndelivered", VIEWER),

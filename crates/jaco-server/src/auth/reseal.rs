@@ -179,6 +179,7 @@ mod tests {
             failing: None,
             pruned: 0,
             discarded: 0,
+            paused_at: None,
         };
         state.notify.targets.insert(NotifyTargetName::new("on-call").unwrap(), target);
         state

@@ -5,6 +5,7 @@ use jaco_state::apply::deployment::bound::CLUSTER_REPLICAS_MAX;
 use jaco_state::audit::AuditKind;
 use jaco_state::command::EdgeBegin;
 use jaco_state::contents::{ContentUsers, NamedContent};
+use jaco_state::notify::{NotifyForm, NotifyTarget};
 use jaco_state::token::{OperatorToken, Proof};
 use jaco_types::{Author, ErrorCode, Rejection};
 
@@ -244,6 +245,23 @@ pub(super) fn notifications_may_begin(state: &ClusterState) -> Result<(), Reject
         return Ok(());
     }
     by_all(state, "there can be notification targets", ErrorCode::MembersOutdated)
+}
+
+/// Whether notifications go by mail and can be paused, or may.
+///
+/// # Errors
+/// `members_outdated` as long as a member may not know that.
+pub(super) fn mail_and_pauses_may_begin(state: &ClusterState) -> Result<(), Rejection> {
+    let is_new =
+        |target: &NotifyTarget| target.form == NotifyForm::Email || target.paused_at.is_some();
+    if state.notify.targets.values().any(is_new) {
+        return Ok(());
+    }
+    let what = "notifications can go by mail and be paused";
+    match by_all(state, what, ErrorCode::MembersOutdated) {
+        Err(_) if has_event(state, &[AuditKind::NotifyPaused]) => Ok(()),
+        by_version => by_version,
+    }
 }
 
 /// Whether an event of one of these kinds is kept.

@@ -10,6 +10,7 @@
 //! kek          the phases in which the key-encryption key is replaced
 //! network      networks, addresses of instances and nodes
 //! notify       targets of notifications, and how far they are
+//! notify_pause their pauses
 //! planner      changes of the planner and the rebalancer, observed state, endpoint consumers
 //! policy       what deployments may reach of the nodes
 //! retention    the age of audit events
@@ -27,6 +28,7 @@ mod job;
 mod kek;
 mod network;
 mod notify;
+mod notify_pause;
 mod planner;
 mod policy;
 mod retention;
@@ -158,6 +160,7 @@ fn carry_out(state: &mut ClusterState, entry: &Entry, audit: &mut Audit<'_>) -> 
         Command::ImagesHeld(command) => images::held(state, command),
         Command::NotifyStore(command) => notify::store(state, entry, command, audit),
         Command::NotifyRemove(command) => notify::remove(state, command, audit),
+        Command::NotifyPause(command) => notify_pause::change(state, entry, command, audit),
         Command::NotifyProgress(command) => notify::progress(state, entry, command, audit),
         Command::UndeliveredSettle(command) => notify::settle(state, entry, command, audit),
         Command::AuditRetention(command) => retention::set(state, entry, command, audit),

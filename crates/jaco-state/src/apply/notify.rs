@@ -9,8 +9,8 @@ use jaco_types::{ErrorCode, NotifyTargetName, Rejection, StateIndex};
 use super::audit::Audit;
 use crate::audit::{AuditEvent, AuditKey, AuditKind, Evicted};
 use crate::command::{
-    Entry, Existing, GivenUp, NotifyProgress, NotifyRemove, NotifyStore, Outcome, Retried,
-    RetryEnd, TargetProgress, UndeliveredChange, UndeliveredSettle,
+    Beginning, Entry, Existing, GivenUp, NotifyProgress, NotifyRemove, NotifyStore, Outcome,
+    Retried, RetryEnd, TargetProgress, UndeliveredChange, UndeliveredSettle,
 };
 use crate::notify::{
     ENDPOINT_BYTES_MAX, FILTER_MAX, Failing, NotifyTarget, REASON_BYTES_MAX, SHOWN_BYTES_MAX,
@@ -26,11 +26,15 @@ pub(super) fn store(
     command: &NotifyStore,
     audit: &mut Audit<'_>,
 ) -> Outcome {
-    let NotifyStore { name, form, shown, endpoint, filter, existing: _ } = command;
+    let NotifyStore { name, form, shown, endpoint, filter, existing: _, beginning } = command;
     let before = state.notify.targets.get(name);
     if let Some(rejection) = refusal(state, command) {
         return Outcome::Rejected(rejection);
     }
+    let paused_at = match beginning {
+        Beginning::Now => before.and_then(|before| before.paused_at),
+        Beginning::Paused => Some(entry.at),
+    };
     // Nobody has to learn what was before there was a target.
     let begins_at = AuditKey { index: entry.index, number: u32::MAX };
     let target = NotifyTarget {
@@ -46,6 +50,7 @@ pub(super) fn store(
         failing: None,
         pruned: before.map_or(0, |before| before.pruned),
         discarded: before.map_or(0, |before| before.discarded),
+        paused_at,
     };
     audit.event(
         AuditKind::NotifyStored,
@@ -56,12 +61,15 @@ pub(super) fn store(
             ("filter", filter.to_string()),
         ],
     );
+    if *beginning == Beginning::Paused {
+        audit.event(AuditKind::NotifyPaused, [("target", name.to_string())]);
+    }
     state.notify.targets.insert(name.clone(), target);
     Outcome::Done
 }
 
 fn refusal(state: &ClusterState, command: &NotifyStore) -> Option<Rejection> {
-    let NotifyStore { name, form: _, shown, endpoint, filter, existing } = command;
+    let NotifyStore { name, form: _, shown, endpoint, filter, existing, beginning: _ } = command;
     let too_large = |message| Some(Rejection::new(ErrorCode::TooLarge, message));
     if !endpoint.fits() || shown.len() > SHOWN_BYTES_MAX {
         return too_large(format!(

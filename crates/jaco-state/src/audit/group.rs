@@ -172,7 +172,9 @@ impl EventGroup {
             | AuditKind::NotifyStored
             | AuditKind::NotifyRemoved
             | AuditKind::NotifyUndelivered
-            | AuditKind::NotifySettled => Self::Cluster,
+            | AuditKind::NotifySettled
+            | AuditKind::NotifyPaused
+            | AuditKind::NotifyResumed => Self::Cluster,
         }
     }
 }

@@ -113,6 +113,10 @@ audit_kinds! {
     NotifyUndelivered => 423, "notify_undelivered";
     /// A user had undelivered notifications sent again, or cleared.
     NotifySettled => 424, "notify_settled";
+    /// A user paused a target of notifications.
+    NotifyPaused => 884, "notify_paused";
+    /// A user resumed a target of notifications.
+    NotifyResumed => 885, "notify_resumed";
     /// The hash chain was started, over all events that were kept.
     AuditChainBegun => 70, "audit_chain_begun";
     /// Allocations were disabled.

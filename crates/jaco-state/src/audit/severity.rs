@@ -97,6 +97,8 @@ impl AuditEvent {
             | AuditKind::NotifyStored
             | AuditKind::NotifyRemoved
             | AuditKind::NotifySettled
+            | AuditKind::NotifyPaused
+            | AuditKind::NotifyResumed
             | AuditKind::AuditChainBegun
             | AuditKind::AllocationsDisabled
             | AuditKind::AllocationsEnabled

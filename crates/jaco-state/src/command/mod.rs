@@ -36,8 +36,8 @@ pub use job::{EarlierDues, JobDue, JobRewind, JobStart};
 pub use kek::{KekAbandon, KekAdvance, KekReport, KekReseal, KekRotate, Resealed};
 pub use network::{NetworkBegin, NetworkCreate, NetworkRemove, NetworkResize};
 pub use notify::{
-    Existing, GivenUp, NotifyProgress, NotifyRemove, NotifyStore, Retried, RetryEnd,
-    TargetProgress, UndeliveredChange, UndeliveredSettle,
+    Beginning, Existing, GivenUp, NotifyPause, NotifyProgress, NotifyRemove, NotifyStore,
+    PauseChange, Retried, RetryEnd, TargetProgress, UndeliveredChange, UndeliveredSettle,
 };
 pub use outcome::{Outcome, SpecChange};
 pub use planner::{
@@ -166,6 +166,7 @@ commands! {
     ImagesHeld,
     NotifyStore,
     NotifyRemove,
+    NotifyPause,
     NotifyProgress,
     UndeliveredSettle,
 }

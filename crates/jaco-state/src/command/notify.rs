@@ -18,6 +18,16 @@ pub enum Existing {
     Replace,
 }
 
+/// Whether a target that is stored is sent anything.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Beginning {
+    /// It is; one that replaces a paused target stays paused.
+    #[default]
+    Now,
+    /// Not before a user resumes it.
+    Paused,
+}
+
 /// Adds a target of notifications, which gets events from the next one on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotifyStore {
@@ -33,6 +43,8 @@ pub struct NotifyStore {
     pub filter: NotifyFilter,
     /// What if there is one of this name.
     pub existing: Existing,
+    /// Whether it is sent anything.
+    pub beginning: Beginning,
 }
 
 impl NotifyStore {
@@ -45,13 +57,20 @@ impl NotifyStore {
         endpoint: SealedEndpoint,
     ) -> Self {
         let (filter, existing) = (NotifyFilter::default(), Existing::default());
-        Self { name, form, shown, endpoint, filter, existing }
+        let beginning = Beginning::default();
+        Self { name, form, shown, endpoint, filter, existing, beginning }
     }
 
     /// This becomes of one of its name.
     #[must_use]
     pub fn existing(self, existing: Existing) -> Self {
         Self { existing, ..self }
+    }
+
+    /// It begins like this.
+    #[must_use]
+    pub fn beginning(self, beginning: Beginning) -> Self {
+        Self { beginning, ..self }
     }
 
     /// It gets these events.
@@ -73,6 +92,34 @@ impl NotifyRemove {
     #[must_use]
     pub fn new(name: NotifyTargetName) -> Self {
         Self { name }
+    }
+}
+
+/// What becomes of the notifications of a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PauseChange {
+    /// Nothing is sent until the target is resumed.
+    Pause,
+    /// What happens from now on is sent.
+    Resume,
+    /// What happened in the pause is sent as well.
+    CatchUp,
+}
+
+/// Pauses a target, or resumes it. One that is as it should be stays so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotifyPause {
+    /// Its name.
+    pub name: NotifyTargetName,
+    /// What becomes of its notifications.
+    pub change: PauseChange,
+}
+
+impl NotifyPause {
+    /// Creates the command.
+    #[must_use]
+    pub fn new(name: NotifyTargetName, change: PauseChange) -> Self {
+        Self { name, change }
     }
 }
 

@@ -47,7 +47,7 @@ pub struct NotifyTarget {
     pub id: StateIndex,
     /// What it is sent.
     pub form: NotifyForm,
-    /// What is shown of its address: no more than scheme, host and port.
+    /// What is shown of its address: no more than scheme, host and port, and whom mail goes to.
     pub shown: Arc<str>,
     /// Its address, and what signs.
     pub endpoint: SealedEndpoint,
@@ -67,6 +67,8 @@ pub struct NotifyTarget {
     pub pruned: u64,
     /// How many undelivered notifications were discarded because there were too many.
     pub discarded: u64,
+    /// Since when nothing is sent to it, if it is paused.
+    pub paused_at: Option<Timestamp>,
 }
 
 /// What a target is sent.
@@ -76,6 +78,8 @@ pub enum NotifyForm {
     Webhook,
     /// A line of text, as incoming webhooks of Slack and what is compatible with them take it.
     Slack,
+    /// A mail.
+    Email,
 }
 
 /// Which events a target gets: those of any of the groups or kinds, or all if there is neither; of these, those that are
@@ -154,7 +158,7 @@ impl fmt::Debug for SealedEndpoint {
 
 impl NotifyForm {
     /// All forms.
-    pub const ALL: [Self; 2] = [Self::Webhook, Self::Slack];
+    pub const ALL: [Self; 3] = [Self::Webhook, Self::Slack, Self::Email];
 
     /// The form as users see it.
     #[must_use]
@@ -162,6 +166,7 @@ impl NotifyForm {
         match self {
             Self::Webhook => "webhook",
             Self::Slack => "slack",
+            Self::Email => "email",
         }
     }
 

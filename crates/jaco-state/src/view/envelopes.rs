@@ -78,6 +78,7 @@ fn endpoints(notify: &Notifications) -> impl Iterator<Item = (Place, &[u8])> {
             failing: _,
             pruned: _,
             discarded: _,
+            paused_at: _,
         } = target;
         (Place::NotifyTarget(name.clone()), &*endpoint.0)
     })

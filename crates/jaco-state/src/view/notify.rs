@@ -71,7 +71,7 @@ pub enum NextNotification {
     },
 }
 
-/// What a target gets next, after the event at `after`. What users asked for again comes first, as it is older;
+/// What a target gets next, after the event at `after`; nothing while it is paused. What users asked for again comes first, as it is older;
 /// `is_done` says which of that was sent already and is not reported yet.
 pub fn next_notification(
     state: &ClusterState,
@@ -79,14 +79,18 @@ pub fn next_notification(
     after: AuditKey,
     is_done: impl Fn(AuditKey, StateIndex) -> bool,
 ) -> NextNotification {
+    if target.paused_at.is_some() {
+        return NextNotification::Nothing { seen: after };
+    }
     for (key, row) in undelivered_of(state, name) {
         if let Some(asked) = row.retry.filter(|asked| !is_done(key.event, *asked)) {
             let undelivered = Box::new(row.clone());
             return NextNotification::Again { key: key.event, asked, undelivered };
         }
     }
-    let mut seen = after;
-    for (key, event) in state.audit.events.range((Bound::Excluded(after), Bound::Unbounded)) {
+    // A user that resumes a target may have it skip what is before.
+    let mut seen = after.max(target.cursor);
+    for (key, event) in state.audit.events.range((Bound::Excluded(seen), Bound::Unbounded)) {
         if is_notified(state, &target.filter, event) {
             return NextNotification::Event { key: *key, event: Box::new(event.clone()) };
         }

@@ -11,8 +11,8 @@ use jaco_state::command::{
     Disabling, EdgeBegin, ImageRemove, InUse, JoinTokenIssue, JoinTokenRevoke, NamedContentRemove,
     NetworkCreate, NetworkRemove, NetworkResize, NodeDrain, NodeRemove, NodeReport,
     NodeSetAvailability, NodeSetLabels, NotifyProgress, Observe, OperatorTokenIssue,
-    OperatorTokenRevoke, OperatorTokenRotate, PolicyAllow, PolicyRevoke, PolicySet, Rebalance,
-    RebalanceRevert, RevisionPin, TargetProgress, UndeliveredChange,
+    OperatorTokenRevoke, OperatorTokenRotate, PauseChange, PolicyAllow, PolicyRevoke, PolicySet,
+    Rebalance, RebalanceRevert, RevisionPin, TargetProgress, UndeliveredChange,
 };
 use jaco_state::contents::Piece;
 use jaco_state::deployment::Pin;
@@ -119,6 +119,7 @@ fn leaves(command: &Command) -> Leaves {
         Command::ImagesHeld(_) => Nothing("what a node says of itself is not a decision"),
         Command::NotifyStore(_) => Events(&[AuditKind::NotifyStored]),
         Command::NotifyRemove(_) => Events(&[AuditKind::NotifyRemoved]),
+        Command::NotifyPause(_) => Events(&[AuditKind::NotifyPaused]),
         Command::NotifyProgress(_) => Events(&[AuditKind::NotifyUndelivered]),
         Command::UndeliveredSettle(_) => Events(&[AuditKind::NotifySettled]),
         Command::ContentPut(_) => Nothing("the apply that refers to it has the event"),
@@ -218,6 +219,7 @@ fn every_command(now: Timestamp) -> Vec<Command> {
     };
     all.push(NotifyProgress::new(vec![progress]).into());
     all.push(notifications::settle("ops", UndeliveredChange::Clear).into());
+    all.push(notifications::pause("ops", PauseChange::Pause));
     all.push(notifications::remove("ops"));
     all
 }

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use jaco_state::audit::{AGE_MIN, AuditKey, AuditKind, EventGroup, KEPT_EVENTS, Severity};
 use jaco_state::command::{
-    AuditNote, AuditRetention, Existing, GivenUp, NotifyProgress, NotifyRemove, NotifyStore,
-    Retried, RetryEnd, TargetProgress, UndeliveredChange, UndeliveredSettle,
+    AuditNote, AuditRetention, Beginning, Existing, GivenUp, NotifyPause, NotifyProgress,
+    NotifyRemove, NotifyStore, PauseChange, Retried, RetryEnd, TargetProgress, UndeliveredChange,
+    UndeliveredSettle,
 };
 use jaco_state::invariants::violations;
 use jaco_state::notify::{
@@ -33,6 +34,10 @@ pub(crate) fn store(name: &str) -> NotifyStore {
 
 pub(crate) fn settle(name: &str, change: UndeliveredChange) -> UndeliveredSettle {
     UndeliveredSettle::new(named(name), change)
+}
+
+pub(crate) fn pause(name: &str, change: PauseChange) -> Command {
+    NotifyPause::new(named(name), change).into()
 }
 
 pub(crate) fn remove(name: &str) -> Command {
@@ -206,6 +211,67 @@ fn what_was_given_up_can_be_sent_again() {
     assert_eq!(history.state.audit, audit, "nothing is left to clear");
 }
 
+/// R-OPS-1: a paused target gets nothing, what was asked for again included, and keeps its place; resumed it skips what was
+/// in the pause and says how much that is, or catches up. What is as it should be leaves no event.
+#[test]
+fn a_paused_target_waits() {
+    let mut history = History::founded();
+    history.apply(store("ops").into());
+    let id = target(&history, "ops").id;
+    let first = other_event(&mut history);
+    let given = TargetProgress { given_up: vec![given_up(first)], ..progress("ops", id, first) };
+    report(&mut history, given);
+    history.apply(settle("ops", UndeliveredChange::Retry).into());
+    assert_eq!(history.apply(pause("ops", PauseChange::Pause)), Outcome::Done);
+    assert_eq!(history.last_event(), "notify_paused target=ops");
+    let second = other_event(&mut history);
+    assert_eq!(next(&history, "ops", first), NextNotification::Nothing { seen: first });
+    let audit = history.state.audit.clone();
+    history.apply(pause("ops", PauseChange::Pause));
+    assert_eq!(history.state.audit, audit, "it is paused already");
+
+    // What replaces it is paused as well.
+    history.apply(store("ops").existing(Existing::Replace).into());
+    assert!(target(&history, "ops").paused_at.is_some());
+    let waiting = notifications_behind(&history.state, &target(&history, "ops"));
+    let mut caught_up = history.clone();
+    history.apply(pause("ops", PauseChange::Resume));
+    assert_eq!(history.last_event(), format!("notify_resumed skipped={waiting} target=ops"));
+    history.apply(settle("ops", UndeliveredChange::Clear).into());
+    let third = other_event(&mut history);
+    let skips = |after| match next(&history, "ops", after) {
+        NextNotification::Event { key, .. } => key,
+        other => panic!("{other:?}"),
+    };
+    // Whoever delivers has only been at the first one.
+    assert!(skips(first) > second && skips(first) < third);
+    assert_eq!(violations(&history.state), vec![]);
+
+    caught_up.apply(pause("ops", PauseChange::CatchUp));
+    assert_eq!(caught_up.last_event(), "notify_resumed skipped=0 target=ops");
+    assert!(matches!(next(&caught_up, "ops", first), NextNotification::Again { .. }));
+    caught_up.apply(settle("ops", UndeliveredChange::Clear).into());
+    let got = |after| match next(&caught_up, "ops", after) {
+        NextNotification::Event { key, .. } => key,
+        other => panic!("{other:?}"),
+    };
+    assert!(got(first) <= second, "all of the pause is sent");
+    let refused = history.refused(pause("nobody", PauseChange::Pause));
+    assert_eq!(refused, ErrorCode::InvalidRequest);
+}
+
+/// R-OPS-1: a target can be paused from its beginning, as those of a backup are.
+#[test]
+fn a_target_can_begin_paused() {
+    let mut history = History::founded();
+    history.apply(store("ops").beginning(Beginning::Paused).into());
+    assert_eq!(history.last_event(), "notify_paused target=ops");
+    let event = other_event(&mut history);
+    let begun = target(&history, "ops").cursor;
+    assert!(begun < event);
+    assert_eq!(next(&history, "ops", begun), NextNotification::Nothing { seen: begun });
+}
+
 /// R-OPS-1: a target that is removed takes along what was not delivered to it, and nothing of another one.
 #[test]
 fn a_removed_target_leaves_nothing() {
@@ -373,6 +439,7 @@ enum Step {
     Remove(usize),
     Event,
     Settle(usize, bool),
+    Pause(usize, bool),
     Progress { target: usize, skip: u64, gives_up: bool, retried: Option<bool>, stale: bool },
     Later,
 }
@@ -384,6 +451,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (0..3usize).prop_map(Step::Remove),
         6 => Just(Step::Event),
         2 => (0..3usize, any::<bool>()).prop_map(|(target, retry)| Step::Settle(target, retry)),
+        2 => (0..3usize, any::<bool>()).prop_map(|(target, pause)| Step::Pause(target, pause)),
         6 => progress.prop_map(|(target, skip, gives_up, retried, stale)| Step::Progress {
             target, skip, gives_up, retried, stale,
         }),
@@ -404,6 +472,10 @@ fn carry_out(history: &mut History, step: &Step) {
         Step::Settle(name, retry) => {
             let change = if retry { UndeliveredChange::Retry } else { UndeliveredChange::Clear };
             history.apply(settle(NAMES[name], change).into());
+        }
+        Step::Pause(name, pauses) => {
+            let change = if pauses { PauseChange::Pause } else { PauseChange::CatchUp };
+            history.apply(pause(NAMES[name], change));
         }
         Step::Progress { target, skip, gives_up, retried, stale } => {
             let name = named(NAMES[target]);

@@ -5,6 +5,7 @@ mod disabled;
 mod examined;
 mod named;
 mod networks;
+mod notify_targets;
 mod outcome;
 mod policy;
 mod progress;

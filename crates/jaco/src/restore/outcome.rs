@@ -101,6 +101,12 @@ impl Restored {
         skipped.filter(of_policy).count()
     }
 
+    /// The number of targets of notifications that are paused now.
+    pub(crate) fn number_of_paused(&self) -> usize {
+        let restored = self.items.iter().filter(|item| item.outcome() == Outcome::Restored);
+        restored.filter(|item| item.kind == Kind::NotifyTarget).count()
+    }
+
     /// A line for each refused object.
     pub(crate) fn refusals(&self) -> Vec<String> {
         let line = |item: &Item| {

@@ -32,6 +32,7 @@ pub(crate) async fn restore(
         restore.registries().await?;
         restore.networks().await?;
         restore.policy().await?;
+        restore.notify_targets().await?;
     }
     restore.named().await?;
     restore.deployments().await?;

@@ -2,6 +2,7 @@
 
 use jaco_proto::v1::{DeploymentInfo, NodeInfo, ReplicaInfo, ServiceInfo, StatusResponse};
 use jaco_sentences::attention;
+use jaco_sentences::condition::{Condition, of_replica};
 use jaco_sentences::node::{ListedNode, listed};
 
 use crate::format::quantity::{count, natural_order};
@@ -16,23 +17,14 @@ pub(crate) enum List {
     Nodes,
 }
 
-/// How something is. Shown by a sign as well as by a colour.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Condition {
-    /// As it is wanted.
-    Well,
-    /// On its way there.
-    Changing,
-    /// It needs an operator.
-    Failing,
-}
-
 /// One line of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Row {
     pub(crate) condition: Condition,
     /// In the order of the head; the first is its name.
     pub(crate) cells: Vec<String>,
+    /// What a filter looks at: the cells in lower case.
+    text: String,
 }
 
 /// One list.
@@ -66,14 +58,12 @@ impl List {
     }
 }
 
-impl Condition {
-    /// Readable without colours.
-    pub(crate) const fn sign(self) -> char {
-        match self {
-            Self::Well => ' ',
-            Self::Changing => '~',
-            Self::Failing => '!',
-        }
+/// How something is, readable without colours.
+pub(crate) const fn sign(condition: Condition) -> char {
+    match condition {
+        Condition::Well => ' ',
+        Condition::Changing => '~',
+        Condition::Failing => '!',
     }
 }
 
@@ -82,9 +72,15 @@ impl Row {
         self.cells.first().map_or("", String::as_str)
     }
 
-    /// Whether a cell has the text, whatever its case.
+    fn new(condition: Condition, cells: Vec<String>) -> Self {
+        // No filter has a line break.
+        let text = cells.join("\n").to_lowercase();
+        Self { condition, cells, text }
+    }
+
+    /// Whether a cell has the text, which is in lower case.
     pub(crate) fn has(&self, text: &str) -> bool {
-        self.cells.iter().any(|cell| cell.to_lowercase().contains(text))
+        self.text.contains(text)
     }
 }
 
@@ -123,6 +119,30 @@ fn attention(status: &StatusResponse, nodes: &[ListedNode]) -> Vec<String> {
     status.staleness.iter().map(staleness::sentence).chain(sentences).collect()
 }
 
+/// The content of the newest status. It is made anew for another status or another second, since when things are so, and not
+/// for each key.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    content: Option<(Moment, Content)>,
+}
+
+/// The number of a status, and the second in which it is looked at.
+type Moment = (u64, i64);
+
+impl Kept {
+    pub(crate) fn content(
+        &mut self,
+        number: u64,
+        now_ms: i64,
+        make: impl FnOnce() -> Content,
+    ) -> &Content {
+        let moment = (number, now_ms.div_euclid(1000));
+        let kept = self.content.take().filter(|(of, _)| *of == moment);
+        let (_, content) = self.content.insert(kept.unwrap_or_else(|| (moment, make())));
+        content
+    }
+}
+
 fn each_service(
     status: &StatusResponse,
 ) -> impl Iterator<Item = (&DeploymentInfo, &ServiceInfo)> + Clone {
@@ -131,14 +151,16 @@ fn each_service(
 }
 
 fn services(status: &StatusResponse) -> Rows {
-    let rows = each_service(status).map(|(deployment, service)| Row {
-        condition: of_service(status, deployment, service),
-        cells: vec![
-            format!("{}/{}", deployment.name, service.name),
-            format!("{}/{}", service.running, service.desired),
-            service.image.clone(),
-            notes(status, deployment, service),
-        ],
+    let rows = each_service(status).map(|(deployment, service)| {
+        Row::new(
+            of_service(status, deployment, service),
+            vec![
+                format!("{}/{}", deployment.name, service.name),
+                format!("{}/{}", service.running, service.desired),
+                service.image.clone(),
+                notes(status, deployment, service),
+            ],
+        )
     });
     Rows { head: &["SERVICE", "RUNNING", "IMAGE", "NOTES"], rows: rows.collect() }
 }
@@ -152,33 +174,37 @@ fn notes(status: &StatusResponse, deployment: &DeploymentInfo, service: &Service
 fn replicas(all: &[ReplicaInfo], now_ms: i64) -> Rows {
     let mut all: Vec<&ReplicaInfo> = all.iter().collect();
     all.sort_by(|a, b| natural_order(&a.id, &b.id));
-    let rows = all.into_iter().map(|replica| Row {
-        condition: of_replica(replica),
-        cells: vec![
-            replica.id.clone(),
-            replica.state.clone(),
-            replica.node.clone(),
-            time::ago(replica.since_ms, now_ms),
-            match replica.state.as_str() {
-                "running" => String::new(),
-                _ => reason::of_replica(replica),
-            },
-        ],
+    let rows = all.into_iter().map(|replica| {
+        Row::new(
+            of_replica(replica),
+            vec![
+                replica.id.clone(),
+                replica.state.clone(),
+                replica.node.clone(),
+                time::ago(replica.since_ms, now_ms),
+                match replica.state.as_str() {
+                    "running" => String::new(),
+                    _ => reason::of_replica(replica),
+                },
+            ],
+        )
     });
     Rows { head: &["REPLICA", "STATE", "NODE", "SINCE", "REASON"], rows: rows.collect() }
 }
 
 fn node_rows(all: &[ListedNode]) -> Rows {
-    let rows = all.iter().map(|one| Row {
-        condition: of_node(&one.node),
-        cells: vec![
-            one.node.hostname.clone(),
-            one.node.status.clone(),
-            one.node.availability.clone(),
-            count(one.node.replicas as usize, "replica"),
-            one.node.address.clone(),
-            one.notes(),
-        ],
+    let rows = all.iter().map(|one| {
+        Row::new(
+            of_node(&one.node),
+            vec![
+                one.node.hostname.clone(),
+                one.node.status.clone(),
+                one.node.availability.clone(),
+                count(one.node.replicas as usize, "replica"),
+                one.node.address.clone(),
+                one.notes(),
+            ],
+        )
     });
     let head = &["NODE", "STATUS", "AVAILABILITY", "REPLICAS", "ADDRESS", "NOTES"];
     Rows { head, rows: rows.collect() }
@@ -206,29 +232,6 @@ fn of_service(
         _ => Condition::Failing,
     };
     waits.chain([worst, rollout]).max().unwrap_or(Condition::Well)
-}
-
-fn of_replica(replica: &ReplicaInfo) -> Condition {
-    const FAILURES: [&str; 10] = [
-        "container_exited",
-        "container_missing",
-        "engine_error",
-        "image_pull_failed",
-        "network_conflict",
-        "no_eligible_node",
-        "node_down",
-        "node_isolated",
-        "restart_exhausted",
-        "unhealthy",
-    ];
-    let has_completed = replica.state == "stopped" && replica.exit_code == 0;
-    match (replica.state.as_str(), replica.code.as_str()) {
-        ("running", _) | (_, "disabled") => Condition::Well,
-        _ if has_completed => Condition::Well,
-        ("failed", _) => Condition::Failing,
-        (_, code) if FAILURES.contains(&code) => Condition::Failing,
-        _ => Condition::Changing,
-    }
 }
 
 fn of_node(node: &NodeInfo) -> Condition {
@@ -331,13 +334,42 @@ pub(super) mod tests {
         );
     }
 
+    /// R-OPS-1: keys do not have what is shown made again: only another status or another second does.
+    #[test]
+    fn content_is_made_once_for_a_status_and_a_second() {
+        let (mut kept, status, mut made) = (Kept::default(), status(), 0);
+        let mut look = |number, now_ms| {
+            let content = kept.content(number, now_ms, || {
+                made += 1;
+                Content::of(&status, now_ms)
+            });
+            (content == &Content::of(&status, now_ms), made)
+        };
+        let seen = [(1, 61_000), (1, 61_000), (1, 61_999), (1, 62_000), (2, 62_000), (2, 62_001)];
+        let expected = [1, 1, 1, 2, 3, 3].map(|made| (true, made));
+        assert_eq!(seen.map(|(number, now_ms)| look(number, now_ms)), expected);
+    }
+
+    /// R-OPS-1: a replica has its sign and, if that is a failure, its sentence by the same judgement.
+    #[test]
+    fn a_pull_that_fails_is_said() {
+        let mut status = status();
+        status.replicas[2].state = "pulling".into();
+        status.replicas[2].code = "image_pull_failed".into();
+        let content = Content::of(&status, 61_000);
+        let rows = &content.rows(List::Replicas).rows;
+        assert_eq!((sign(rows[0].condition), rows[0].name()), ('!', "shop-api-0"));
+        let said = "shop-api-0: pulling: the image cannot be pulled".to_owned();
+        assert!(content.attention.contains(&said), "{:?}", content.attention);
+    }
+
     /// R-OPS-1: rows say how they are by a sign, and why.
     #[test]
     fn each_list_has_its_rows() {
         let content = Content::of(&status(), 61_000);
         let lines = |list| {
             let rows = content.rows(list).rows.iter();
-            let text = |row: &Row| format!("{} {}", row.condition.sign(), row.cells.join(" | "));
+            let text = |row: &Row| format!("{} {}", sign(row.condition), row.cells.join(" | "));
             rows.map(text).collect::<Vec<_>>()
         };
         assert_eq!(

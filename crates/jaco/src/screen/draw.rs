@@ -6,7 +6,9 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Clear, Paragraph};
 
-use super::content::{Condition, Content, List, Row, Rows};
+use jaco_sentences::condition::Condition;
+
+use super::content::{Content, List, Row, Rows, sign};
 use super::state::{Mode, Screen, Text};
 use crate::format::quantity::count;
 
@@ -115,7 +117,7 @@ fn draw_rows(frame: &mut Frame<'_>, view: View<'_>, area: Rect) -> usize {
     let head: Vec<String> = all.head.iter().map(|head| (*head).to_owned()).collect();
     let mut lines = vec![Line::from(format!("  {}", line(&head, &widths))).style(dim())];
     for (at, row) in rows.iter().enumerate().skip(first).take(fitting) {
-        let text = format!("{} {}", row.condition.sign(), line(&row.cells, &widths));
+        let text = format!("{} {}", sign(row.condition), line(&row.cells, &widths));
         let mut style = coloured(view.colours, row.condition);
         if at == selected {
             style = style.add_modifier(Modifier::REVERSED);

@@ -26,6 +26,7 @@ pub(crate) fn json(target: &NotifyTargetInfo) -> Value {
         "undelivered": target.undelivered,
         "pruned": target.pruned,
         "discarded": target.discarded,
+        "paused_since": (target.paused_at_ms > 0).then(|| time::rfc3339(target.paused_at_ms)),
         "stored_at": time::rfc3339(target.stored_at_ms),
         "by": target.by,
     }))
@@ -75,6 +76,10 @@ pub(crate) fn table(targets: &[NotifyTargetInfo], frame: &Frame) -> String {
     }
     let mut text = table.render();
     for target in targets {
+        if target.paused_at_ms > 0 {
+            let since = time::ago(target.paused_at_ms, frame.now_ms);
+            text += &format!("{}: paused for {since}\n", target.name);
+        }
         if target.failing_since_ms > 0 {
             let since = time::ago(target.failing_since_ms, frame.now_ms);
             text += &format!("{}: failing for {since}: {}\n", target.name, target.failing_reason);

@@ -20,10 +20,15 @@ impl Script for Cluster {
         request: v1::StoreNotifyTargetRequest,
         _: Option<&str>,
     ) -> Answer<v1::StoreNotifyTargetResponse> {
+        let address = match request.form.as_str() {
+            "email" => format!("smtps://mail.example.com:465 to {}", request.mail_to.join(", ")),
+            _ => "https://hooks.example.com".to_owned(),
+        };
         let target = v1::NotifyTargetInfo {
             name: request.name.clone(),
             form: request.form.clone(),
-            address: "https://hooks.example.com".to_owned(),
+            address,
+            paused_at_ms: if request.paused { 1_700_000_000_000 } else { 0 },
             filter: request.filter.clone(),
             ..failing()
         };
@@ -79,6 +84,22 @@ impl Script for Cluster {
             ..v1::UndeliveredInfo::default()
         };
         Ok(v1::ListUndeliveredResponse { notifications: vec![one] })
+    }
+
+    fn pause_notify_target(
+        &self,
+        request: v1::PauseNotifyTargetRequest,
+        _: Option<&str>,
+    ) -> Answer<v1::PauseNotifyTargetResponse> {
+        assert!(!request.request_id.is_empty());
+        let (change, skipped) = match (request.name.as_str(), request.change.as_str()) {
+            ("ops", "pause") => ("paused", 0),
+            ("ops", "resume") => ("resumed", 3),
+            ("ops", "catch_up") => ("resumed", 0),
+            _ => ("unchanged", 0),
+        };
+        let target = Some(v1::NotifyTargetInfo { name: request.name, ..failing() });
+        Ok(v1::PauseNotifyTargetResponse { target, change: change.to_owned(), skipped })
     }
 
     fn settle_undelivered(
@@ -157,6 +178,50 @@ fn a_target_is_added() {
     assert!(!run.out.contains("hunter2"));
 }
 
+/// R-OPS-1: a target of mail has a password from a file, which is not shown, and its recipients are.
+#[test]
+fn a_target_of_mail_is_added() {
+    let (session, cluster) = cluster();
+    session.write("password.txt", "hunter2\n");
+    let password = session.folder.path().join("password.txt").display().to_string();
+    let run = session.run(&format!(
+        "notify add mail email --server smtps://jaco@mail.example.com --password-file {password} \
+         --from jaco@example.com --to ann@example.com --to bob@example.com --group all --paused"
+    ));
+    assert_eq!((run.code, run.err.as_str()), (Some(0), ""));
+    assert_eq!(
+        run.out,
+        "notification target mail added: smtps://mail.example.com:465 to ann@example.com, bob@example.com (all)\n\
+         it is paused: jaco notify resume mail\n"
+    );
+    let sent = cluster.0.lock().unwrap()[0].clone();
+    let parts = [&sent.form, &sent.url, &sent.secret, &sent.mail_from];
+    assert_eq!(parts, ["email", "smtps://jaco@mail.example.com", "hunter2", "jaco@example.com"]);
+    assert_eq!(sent.mail_to, ["ann@example.com", "bob@example.com"]);
+    assert!(sent.paused && !sent.dry_run);
+    let line = "notify add relay email smtp://127.0.0.1 --from a@example.com --to b@example.com";
+    assert_eq!(session.run(line).code, Some(0));
+    let sent = cluster.0.lock().unwrap()[1].clone();
+    assert_eq!((sent.url.as_str(), sent.secret.as_str()), ("smtp://127.0.0.1", ""));
+}
+
+/// R-OPS-1: a pause and its end say what they did, and what is not sent because of them.
+#[test]
+fn targets_are_paused_and_resumed() {
+    let (session, _) = cluster();
+    assert_eq!(session.run("notify pause ops").out, "notification target ops paused\n");
+    assert_eq!(session.run("notify pause x").out, "notification target x is paused already\n");
+    assert_eq!(
+        session.run("notify resume ops").out,
+        "notification target ops resumed\n3 events of the pause will not be sent; the audit log has them\n"
+    );
+    let caught_up = session.run("notify resume ops --catch-up");
+    assert_eq!(caught_up.out, "notification target ops resumed\n");
+    assert_eq!(session.run("notify resume x").out, "notification target x is not paused\n");
+    let json: Value = serde_json::from_str(&session.run("notify resume ops -o json").out).unwrap();
+    assert_eq!((&json["change"], &json["skipped"]), (&"resumed".into(), &3.into()));
+}
+
 /// R-OPS-1: a list says how far a target is, and a line under it what is wrong.
 #[test]
 fn targets_are_listed() {
@@ -202,6 +267,19 @@ fn impossible_targets_are_refused() {
     for (line, expected) in [
         ("add ops webhook", "<URL>"),
         ("add ops mail smtp://a.example", "invalid value"),
+        ("add ops email --from a@example.com --to b@example.com", "<URL>"),
+        ("add ops email --server smtps://a.example --to b@example.com", "needs --from and --to"),
+        ("add ops email --server smtps://a.example --from b@example.com", "needs --from and --to"),
+        ("add ops webhook https://a.example --to b@example.com", "are for mail"),
+        ("add ops webhook --server smtps://a.example", "are for mail"),
+        (
+            "add ops email smtps://a.example --from a@b.c --to a@b.c --secret-file key.txt",
+            "mail is not signed",
+        ),
+        (
+            "add ops email smtp://a.example --from a@b.c --to a@b.c --insecure-http",
+            "--insecure-http is not for mail",
+        ),
         ("add ops webhook https://a.example --group night", "invalid value"),
         ("add chat slack https://a.example --secret-file key.txt", "leave --secret-file out"),
         ("add ops webhook --url-file missing.txt", "cannot read missing.txt"),

@@ -180,7 +180,7 @@ const ARROWS: [(&str, &[&str]); 35] = [
 const DEV: [&str; 4] = ["jaco-testkit", "jaco-sim", "jaco-torture", "jaco-mutate"];
 
 /// Foreign crates and who alone may use them; in tests, `jaco-tests` may as well.
-const FENCES: [(&[&str], &[&str]); 11] = [
+const FENCES: [(&[&str], &[&str]); 12] = [
     (&["openraft", "openraft-macros", "openraft-rt", "openraft-rt-tokio", "sled"], &["jaco-raft"]),
     (&["bollard"], &["jaco-docker", "jaco-tests"]),
     (&["jiff"], &["jaco-compose", "jaco-scheduler"]),
@@ -191,6 +191,7 @@ const FENCES: [(&[&str], &[&str]); 11] = [
     ),
     (&["rustls"], &["jaco-pki", "jaco-edge", "jaco-acme", "jaco-notify", "jaco-trace"]),
     (&["instant-acme"], &["jaco-acme"]),
+    (&["lettre"], &["jaco-notify"]),
     (&["hyper-rustls", "rustls-native-certs"], &["jaco-acme", "jaco-notify", "jaco-trace"]),
     // The collector of the tests reads what is sent.
     (

@@ -107,6 +107,7 @@ commands! {
     ImagesHeld,
     NotifyStore,
     NotifyRemove,
+    NotifyPause,
     NotifyProgress,
     UndeliveredSettle,
 }

@@ -1,8 +1,8 @@
 //! Commands about notifications.
 
 use jaco_state::command::{
-    Existing, GivenUp, NotifyProgress, NotifyRemove, NotifyStore, Retried, RetryEnd,
-    TargetProgress, UndeliveredChange, UndeliveredSettle,
+    Beginning, Existing, GivenUp, NotifyPause, NotifyProgress, NotifyRemove, NotifyStore,
+    PauseChange, Retried, RetryEnd, TargetProgress, UndeliveredChange, UndeliveredSettle,
 };
 use jaco_types::StateIndex;
 
@@ -12,13 +12,14 @@ use crate::storage::notify::set;
 use crate::storage::wire;
 
 wire_enum!(Existing, "what becomes of an existing target", [Refuse, Replace]);
+wire_enum!(PauseChange, "change of a pause", [Pause, Resume, CatchUp]);
 wire_enum!(UndeliveredChange, "change of what was not delivered", [Retry, Clear]);
 
 impl Wire for NotifyStore {
     type Message = wire::NotifyStore;
 
     fn to_wire(&self) -> wire::NotifyStore {
-        let Self { name, form, shown, endpoint, filter, existing } = self;
+        let Self { name, form, shown, endpoint, filter, existing, beginning } = self;
         wire::NotifyStore {
             name: name.to_wire(),
             form: form.to_wire(),
@@ -26,6 +27,7 @@ impl Wire for NotifyStore {
             endpoint: endpoint.to_wire(),
             filter: Some(filter.to_wire()),
             existing: existing.to_wire(),
+            paused: *beginning == Beginning::Paused,
         }
     }
 
@@ -37,6 +39,7 @@ impl Wire for NotifyStore {
             endpoint: Wire::from_wire(message.endpoint)?,
             filter: required("filter", message.filter)?,
             existing: Wire::from_wire(message.existing)?,
+            beginning: if message.paused { Beginning::Paused } else { Beginning::Now },
         })
     }
 }
@@ -51,6 +54,19 @@ impl Wire for NotifyRemove {
 
     fn from_wire(message: wire::NotifyRemove) -> Result<Self, Problem> {
         Ok(Self { name: Wire::from_wire(message.name)? })
+    }
+}
+
+impl Wire for NotifyPause {
+    type Message = wire::NotifyPause;
+
+    fn to_wire(&self) -> wire::NotifyPause {
+        let Self { name, change } = self;
+        wire::NotifyPause { name: name.to_wire(), change: change.to_wire() }
+    }
+
+    fn from_wire(message: wire::NotifyPause) -> Result<Self, Problem> {
+        Ok(Self { name: Wire::from_wire(message.name)?, change: Wire::from_wire(message.change)? })
     }
 }
 

@@ -292,6 +292,7 @@ pub(crate) fn command_name(command: &Command) -> &'static str {
         Command::ImagesHeld(_) => "images_held",
         Command::NotifyStore(_) => "notify_store",
         Command::NotifyRemove(_) => "notify_remove",
+        Command::NotifyPause(_) => "notify_pause",
         Command::NotifyProgress(_) => "notify_progress",
         Command::UndeliveredSettle(_) => "undelivered_settle",
     }

@@ -2,8 +2,8 @@
 
 use jaco_state::audit::{AuditKey, EventGroup, Severity};
 use jaco_state::command::{
-    Existing, GivenUp, NotifyProgress, NotifyRemove, NotifyStore, Retried, RetryEnd,
-    TargetProgress, UndeliveredChange, UndeliveredSettle,
+    Beginning, Existing, GivenUp, NotifyPause, NotifyProgress, NotifyRemove, NotifyStore,
+    PauseChange, Retried, RetryEnd, TargetProgress, UndeliveredChange, UndeliveredSettle,
 };
 use jaco_state::notify::{
     Delivered, Failing, NotifyFilter, NotifyForm, NotifyTarget, SealedEndpoint, Undelivered,
@@ -22,6 +22,7 @@ pub(crate) fn notify_commands() -> Vec<Command> {
         NotifyRemove::new(target()).into(),
         NotifyProgress::new(vec![progress()]).into(),
         UndeliveredSettle::new(target(), UndeliveredChange::Retry).of([key(30)].into()).into(),
+        NotifyPause::new(target(), PauseChange::Pause).into(),
     ]
 }
 
@@ -45,6 +46,11 @@ pub(crate) fn commands_of_notifications() -> Vec<Command> {
         NotifyProgress::new(vec![quiet]).into(),
         UndeliveredSettle::new(target(), UndeliveredChange::Clear).into(),
         reseal_of_a_notify_target(),
+        NotifyPause::new(target(), PauseChange::Resume).into(),
+        NotifyPause::new(target(), PauseChange::CatchUp).into(),
+        NotifyStore::new(target(), NotifyForm::Email, "smtps://a.example:465".into(), endpoint())
+            .beginning(Beginning::Paused)
+            .into(),
     ]
 }
 
@@ -64,6 +70,7 @@ pub(crate) fn state_of_notifications() -> ClusterState {
         failing: None,
         pruned: 0,
         discarded: 0,
+        paused_at: None,
     };
     let used = NotifyTarget {
         id: StateIndex(21),
@@ -99,6 +106,18 @@ pub(crate) fn state_of_notifications() -> ClusterState {
         let key = UndeliveredKey { target: target(), event: key(index) };
         state.notify.undelivered.insert(key, row);
     }
+    state
+}
+
+/// A state with a target that is paused, and nothing else.
+pub(crate) fn state_of_paused_notifications() -> ClusterState {
+    let mut state = state_of_notifications();
+    state.notify.undelivered = Default::default();
+    state.notify.targets.remove(&target());
+    let paused = state.notify.targets.get_mut(&NotifyTargetName::new("chat").unwrap()).unwrap();
+    paused.form = NotifyForm::Email;
+    paused.shown = "smtps://mail.example:465 to a@example.com".into();
+    paused.paused_at = Some(Timestamp(1_700_000_000_890));
     state
 }
 

@@ -2,8 +2,8 @@
 
 use jaco_state::audit::{AuditKey, EventGroup, Severity};
 use jaco_state::command::{
-    Existing, GivenUp, NotifyProgress, NotifyRemove, NotifyStore, Retried, RetryEnd,
-    TargetProgress, UndeliveredChange, UndeliveredSettle,
+    Beginning, Existing, GivenUp, NotifyPause, NotifyProgress, NotifyRemove, NotifyStore,
+    PauseChange, Retried, RetryEnd, TargetProgress, UndeliveredChange, UndeliveredSettle,
 };
 use jaco_state::notify::{
     Delivered, Failing, Notifications, NotifyFilter, NotifyForm, NotifyTarget, SealedEndpoint,
@@ -70,14 +70,17 @@ fn progress() -> impl Strategy<Value = TargetProgress> {
 pub(crate) fn notify_command() -> impl Strategy<Value = Command> {
     let form = || select(NotifyForm::ALL.to_vec());
     let existing = select(vec![Existing::Refuse, Existing::Replace]);
+    let beginning = select(vec![Beginning::Now, Beginning::Paused]);
+    let pause = select(vec![PauseChange::Pause, PauseChange::Resume, PauseChange::CatchUp]);
     let change = select(vec![UndeliveredChange::Retry, UndeliveredChange::Clear]);
     prop_oneof![
-        (notify_target_name(), form(), text(), endpoint(), filter(), existing).prop_map(
-            |(name, form, shown, endpoint, filter, existing)| {
+        (notify_target_name(), form(), text(), endpoint(), filter(), (existing, beginning))
+            .prop_map(|(name, form, shown, endpoint, filter, (existing, beginning))| {
                 let command = NotifyStore::new(name, form, shown.into(), endpoint);
-                command.filter(filter).existing(existing).into()
-            }
-        ),
+                command.filter(filter).existing(existing).beginning(beginning).into()
+            }),
+        (notify_target_name(), pause)
+            .prop_map(|(name, change)| NotifyPause::new(name, change).into()),
         notify_target_name().prop_map(|name| NotifyRemove::new(name).into()),
         vec(progress(), 0..3).prop_map(|targets| NotifyProgress::new(targets).into()),
         (notify_target_name(), change, btree_set(place(), 0..3)).prop_map(
@@ -88,10 +91,11 @@ pub(crate) fn notify_command() -> impl Strategy<Value = Command> {
 
 pub(crate) fn notifications() -> impl Strategy<Value = Notifications> {
     let what = (select(NotifyForm::ALL.to_vec()), text(), endpoint(), filter());
-    let far = (place(), delivered(), failing(), any::<u64>(), any::<u64>());
+    let counts = (any::<u64>(), any::<u64>());
+    let far = (place(), delivered(), failing(), counts, option::of(moment()));
     let target = (index(), what, moment(), identity(), far).prop_map(
         |(id, (form, shown, endpoint, filter), stored_at, by, far)| {
-            let (cursor, delivered, failing, pruned, discarded) = far;
+            let (cursor, delivered, failing, (pruned, discarded), paused_at) = far;
             NotifyTarget {
                 id,
                 form,
@@ -105,6 +109,7 @@ pub(crate) fn notifications() -> impl Strategy<Value = Notifications> {
                 failing,
                 pruned,
                 discarded,
+                paused_at,
             }
         },
     );

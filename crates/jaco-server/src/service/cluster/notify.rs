@@ -1,71 +1,30 @@
-//! Targets of notifications (R-OPS-1). An address is sealed on the leader; of it no more than scheme, host and port is
-//! ever returned.
+//! Targets of notifications (R-OPS-1): what they are, and what was not delivered. Of an address no more than scheme, host,
+//! port and whom mail goes to is ever returned.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
 
 use async_trait::async_trait;
 use jaco_json::audit::place;
-use jaco_notify::{Address, Endpoint, PlainHttp, Roots, Sender};
+use jaco_notify::{Roots, Sender};
 use jaco_proto::v1;
 use jaco_state::ClusterState;
-use jaco_state::audit::{AuditKey, AuditKind, EventGroup, Severity};
-use jaco_state::command::{
-    Existing, NotifyRemove, NotifyStore, UndeliveredChange, UndeliveredSettle,
-};
-use jaco_state::notify::{NotifyFilter, NotifyForm, NotifyTarget};
+use jaco_state::audit::AuditKey;
+use jaco_state::command::{NotifyRemove, UndeliveredChange, UndeliveredSettle};
+use jaco_state::notify::{NotifyFilter, NotifyTarget};
 use jaco_state::view::{notifications_behind, undelivered_of};
 use jaco_store::Store;
-use jaco_types::{Author, DeploymentName, NotifyTargetName, Rejection, StateIndex};
+use jaco_types::{Author, NotifyTargetName, Rejection, StateIndex};
 
 use crate::auth::cluster_key::cluster_meta;
 use crate::forward::{LeaderRead, Write, fresh_request_id};
 use crate::member::Member;
-use crate::notify::{Subject, open_endpoint, seal_endpoint, sentence, test_letter};
-use crate::service::upgraded::notifications_may_begin;
+use crate::notify::{Subject, open_endpoint, sentence, test_letter};
 use crate::status::invalid;
 use crate::view;
 
 /// The longest that a test may take: the node that was asked waits for the leader a little longer.
 const TEST_LIMIT: std::time::Duration = std::time::Duration::from_secs(3);
-
-#[async_trait]
-impl Write for v1::StoreNotifyTargetRequest {
-    async fn execute(
-        self,
-        member: &Member,
-        by: Author,
-    ) -> Result<v1::StoreNotifyTargetResponse, Rejection> {
-        let name = NotifyTargetName::new(&self.name).map_err(invalid)?;
-        let form = NotifyForm::parse(&self.form)
-            .ok_or_else(|| invalid("a notification target is of the form webhook or slack"))?;
-        let filter = parsed_filter(&self.filter.unwrap_or_default())?;
-        let plain = match self.insecure_http {
-            true => PlainHttp::Anywhere,
-            false => PlainHttp::LoopbackOnly,
-        };
-        let address = Address::parse(&self.url, plain).map_err(invalid)?;
-        let shown = address.shown().to_owned();
-        let endpoint = match form {
-            NotifyForm::Webhook => Endpoint::signed(address, &self.secret).map_err(invalid)?,
-            NotifyForm::Slack => Endpoint::unsigned(address),
-        };
-        member.store.read(notifications_may_begin)?;
-        let is_there = member.store.read(|state| state.notify.targets.contains(&name));
-        let existing = if self.replace { Existing::Replace } else { Existing::Refuse };
-        let sealer = member.sealer().await?;
-        let sealed = seal_endpoint(&sealer, &name, &endpoint);
-        let command = NotifyStore::new(name.clone(), form, shown.into(), sealed);
-        let command = command.filter(filter).existing(existing);
-        member.commit(by, &self.request_id, command.into()).await?;
-        drop(sealer);
-        let target = member
-            .store
-            .read(|state| state.notify.targets.get(&name).map(|target| info(state, &name, target)));
-        let change = if is_there { "updated" } else { "created" };
-        Ok(v1::StoreNotifyTargetResponse { target, change: change.to_owned() })
-    }
-}
 
 #[async_trait]
 impl Write for v1::RemoveNotifyTargetRequest {
@@ -111,7 +70,7 @@ impl LeaderRead for v1::TestNotifyTargetRequest {
             ..v1::TestNotifyTargetResponse::default()
         };
         Ok(match sent {
-            Ok(status) => v1::TestNotifyTargetResponse { status: status.as_u16().into(), ..answer },
+            Ok(status) => v1::TestNotifyTargetResponse { status: status.into(), ..answer },
             Err(error) => v1::TestNotifyTargetResponse {
                 status: error.status().into(),
                 error: error.to_string(),
@@ -195,7 +154,7 @@ pub(super) fn undelivered(
 }
 
 /// A target by its name.
-fn known<'s>(
+pub(super) fn known<'s>(
     state: &'s ClusterState,
     name: &str,
 ) -> Result<(NotifyTargetName, &'s NotifyTarget), Rejection> {
@@ -214,7 +173,7 @@ fn known<'s>(
     }
 }
 
-fn info(
+pub(super) fn info(
     state: &ClusterState,
     name: &NotifyTargetName,
     target: &NotifyTarget,
@@ -237,10 +196,11 @@ fn info(
         undelivered: count(undelivered_of(state, name).count()),
         pruned: target.pruned,
         discarded: target.discarded,
+        paused_at_ms: target.paused_at.map(view::millis).unwrap_or_default(),
     }
 }
 
-fn filter_info(filter: &NotifyFilter) -> v1::NotifyFilter {
+pub(in crate::service) fn filter_info(filter: &NotifyFilter) -> v1::NotifyFilter {
     let NotifyFilter { groups, kinds, deployments, least } = filter;
     v1::NotifyFilter {
         groups: groups.iter().map(|group| group.as_str().to_owned()).collect(),
@@ -248,38 +208,6 @@ fn filter_info(filter: &NotifyFilter) -> v1::NotifyFilter {
         deployments: deployments.iter().map(ToString::to_string).collect(),
         severity: least.as_str().to_owned(),
     }
-}
-
-fn parsed_filter(filter: &v1::NotifyFilter) -> Result<NotifyFilter, Rejection> {
-    let v1::NotifyFilter { groups, types, deployments, severity } = filter;
-    let group = |text: &String| {
-        EventGroup::parse(text).ok_or_else(|| {
-            let all = EventGroup::ALL.map(EventGroup::as_str).join(", ");
-            invalid(format!("there is no group of events {text:?}; the groups are {all}"))
-        })
-    };
-    let kind = |text: &String| {
-        let known = AuditKind::ALL.iter().copied().find(|kind| kind.as_str() == text);
-        known.ok_or_else(|| {
-            invalid(format!("there is no event type {text:?}; `jaco audit --help` lists them"))
-        })
-    };
-    let least = match severity.as_str() {
-        "" => Severity::Info,
-        text => Severity::parse(text).ok_or_else(|| {
-            let all = Severity::ALL.map(Severity::as_str).join(", ");
-            invalid(format!("there is no severity {text:?}; the severities are {all}"))
-        })?,
-    };
-    Ok(NotifyFilter {
-        groups: groups.iter().map(group).collect::<Result<_, _>>()?,
-        kinds: types.iter().map(kind).collect::<Result<_, _>>()?,
-        deployments: deployments
-            .iter()
-            .map(|name| DeploymentName::new(name).map_err(invalid))
-            .collect::<Result<_, _>>()?,
-        least,
-    })
 }
 
 /// A place as it is listed, or as the id of a notification ends.
@@ -293,30 +221,6 @@ fn parsed_place(text: &str) -> Option<AuditKey> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// R-OPS-1: what there is no such thing of is named, with what there is.
-    #[test]
-    fn filters_are_checked() {
-        let filter = |groups: &[&str], types: &[&str], severity: &str| {
-            let texts = |all: &[&str]| all.iter().map(|one| (*one).to_owned()).collect();
-            parsed_filter(&v1::NotifyFilter {
-                groups: texts(groups),
-                types: texts(types),
-                deployments: vec!["shop".to_owned()],
-                severity: severity.to_owned(),
-            })
-        };
-        let read = filter(&["wake", "jobs"], &["apply"], "warning").unwrap();
-        assert_eq!(
-            read.to_string(),
-            "group=wake group=jobs type=apply deployment=shop severity=warning"
-        );
-        assert_eq!(parsed_filter(&filter_info(&read)), Ok(read));
-        let refused = |filter: Result<NotifyFilter, Rejection>| filter.unwrap_err().message;
-        assert!(refused(filter(&["night"], &[], "")).contains("the groups are wake, deployments"));
-        assert!(refused(filter(&[], &["aply"], "")).contains("no event type \"aply\""));
-        assert!(refused(filter(&[], &[], "loud")).contains("info, warning, critical"));
-    }
 
     #[test]
     fn places_are_read_from_lists_and_ids() {

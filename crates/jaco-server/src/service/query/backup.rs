@@ -4,12 +4,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use jaco_notify::Endpoint;
 use jaco_pki::sealed::Purpose;
 use jaco_proto::v1;
 use jaco_proto::v1::backup_part::Kind;
 use jaco_state::audit::AuditKind;
 use jaco_state::contents::{ContentUsers, Form, NamedContent};
 use jaco_state::network::Network;
+use jaco_state::notify::NotifyTarget;
 use jaco_state::policy::PolicyMode;
 use jaco_state::registries::RegistryLogin;
 use jaco_state::{ClusterMeta, ClusterState, Deployment};
@@ -17,7 +19,7 @@ use jaco_store::Store;
 use jaco_types::spec::Reach;
 use jaco_types::{
     Author, Availability, ContentId, DeploymentName, ErrorCode, NamedKey, NetworkName,
-    NetworkReach, NetworkScope, Node, RegistryName, Rejection, Timestamp,
+    NetworkReach, NetworkScope, Node, NotifyTargetName, RegistryName, Rejection, Timestamp,
 };
 use tokio::sync::mpsc;
 use tonic::Status;
@@ -25,9 +27,11 @@ use tonic::Status;
 use super::uploads;
 use crate::auth::cluster_key::ClusterKey;
 use crate::member::Member;
+use crate::notify::open_endpoint;
 use crate::opened::{Opener, unreadable};
 use crate::service::audit_action::audit;
 use crate::service::cluster::disabled;
+use crate::service::cluster::notify::filter_info;
 use crate::status::{from_propose_error, to_status};
 use crate::view;
 
@@ -116,6 +120,7 @@ enum Item<'s> {
     Network(&'s NetworkName, &'s Network),
     Policy(PolicyMode),
     Grants(&'s DeploymentName, &'s BTreeSet<Reach>),
+    NotifyTarget(&'s NotifyTargetName, &'s NotifyTarget),
     Content(ContentId),
     Deployment(&'s Deployment),
     Disabled(Vec<v1::AllocationRef>),
@@ -140,6 +145,8 @@ fn order(state: &ClusterState) -> Vec<Item<'_>> {
         items.push(Item::Policy(state.policy.mode));
     }
     items.extend(state.policy.grants.iter().map(|(name, reaches)| Item::Grants(name, reaches)));
+    let targets = state.notify.targets.iter();
+    items.extend(targets.map(|(name, target)| Item::NotifyTarget(name, target)));
     let mut contents = BTreeSet::new();
     for deployment in state.deployments.values() {
         let needed = deployment.spec().contents.iter().copied();
@@ -155,6 +162,7 @@ fn order(state: &ClusterState) -> Vec<Item<'_>> {
         registries: count(state.registries.len()),
         networks: count(networks.len()),
         grants: count(state.policy.grants.len()),
+        notify_targets: count(state.notify.targets.len()),
     }));
     items
 }
@@ -211,6 +219,9 @@ impl Source<'_> {
                 deployment: deployment.to_string(),
                 reaches: reaches.iter().map(ToString::to_string).collect(),
             }),
+            Item::NotifyTarget(name, target) => {
+                Kind::NotifyTarget(self.notify_target(name, target)?)
+            }
             Item::Content(id) => self.content(id)?,
             Item::Deployment(deployment) => Kind::Deployment(desired(deployment)),
             Item::Disabled(allocations) => Kind::Disabled(v1::BackupDisabled { allocations }),
@@ -259,6 +270,37 @@ impl Source<'_> {
         let password = std::str::from_utf8(&opened).map_err(|error| unreadable(&what(), error))?;
         let password = password.to_owned();
         Ok(v1::BackupRegistry { registry, username, password })
+    }
+
+    fn notify_target(
+        &self,
+        name: &NotifyTargetName,
+        target: &NotifyTarget,
+    ) -> Result<v1::BackupNotifyTarget, Rejection> {
+        self.key.of(self.state)?;
+        let endpoint = open_endpoint(self.key.ring(), &self.meta.id, name, target);
+        let what = || format!("the notification target {name}");
+        let endpoint = endpoint.map_err(|error| unreadable(&what(), error))?;
+        let (url, secret, mail_from, mail_to) = match &endpoint {
+            Endpoint::Web(web) => {
+                let secret = web.secret.as_ref().map(|secret| secret.to_string());
+                (web.address.reveal().to_string(), secret, String::new(), Vec::new())
+            }
+            Endpoint::Mail(mail) => {
+                let to = mail.to().iter().map(ToString::to_string).collect();
+                let (url, password) = (mail.server().reveal(), mail.password());
+                (url.to_owned(), Some(password.to_owned()), mail.from().to_string(), to)
+            }
+        };
+        Ok(v1::BackupNotifyTarget {
+            name: name.to_string(),
+            form: target.form.as_str().to_owned(),
+            url,
+            secret: secret.unwrap_or_default(),
+            filter: Some(filter_info(&target.filter)),
+            mail_from,
+            mail_to,
+        })
     }
 
     fn content(&self, id: ContentId) -> Result<Kind, Rejection> {
@@ -372,6 +414,7 @@ mod tests {
             | Item::Network(..)
             | Item::Policy(_)
             | Item::Grants(..)
+            | Item::NotifyTarget(..)
             | Item::Disabled(_) => format!("{item:?}"),
         };
         let shown: Vec<String> = order(&state).iter().map(show).collect();

@@ -82,6 +82,7 @@ pub(super) fn brought(command: &Command) -> Vec<&[u8]> {
         | Command::ImageRemove(_)
         | Command::ImagesHeld(_)
         | Command::NotifyRemove(_)
+        | Command::NotifyPause(_)
         | Command::NotifyProgress(_)
         | Command::UndeliveredSettle(_) => Vec::new(),
     }

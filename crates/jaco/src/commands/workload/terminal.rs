@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use crate::error::CliError;
 use crate::format::time;
 use crate::output::{Detail, Frame, Show};
-use crate::screen::content::Content;
+use crate::screen::content::{Content, Kept};
 use crate::screen::draw::{Colours, View, draw};
 use crate::screen::state::{Action, Key, Screen};
 use crate::session::wait::Watcher;
@@ -45,22 +45,25 @@ pub(crate) async fn show(session: &mut Session) -> CommandResult {
     let mut terminal = ratatui::try_init().map_err(CliError::Output)?;
     let _restored = Restored;
     read_keys(inputs.clone());
-    let mut screen = Screen::new();
+    let (mut screen, mut kept, mut number) = (Screen::new(), Kept::default(), 0);
     let mut second = tokio::time::interval(Duration::from_secs(1));
     loop {
         let now_ms = time::now_ms();
-        let content = Content::of(&status, now_ms);
+        let content = kept.content(number, now_ms, || Content::of(&status, now_ms));
         let clock = time::rfc3339(now_ms).unwrap_or_default();
-        let view = View { content: &content, screen: &screen, clock: &clock, colours };
+        let view = View { content, screen: &screen, clock: &clock, colours };
         let mut fitting = 0;
         let drawn = terminal.draw(|frame| fitting = draw(frame, view));
         drawn.map_err(CliError::Output)?;
         screen.fits(fitting);
         tokio::select! {
-            next = watcher.next() => status = next?,
+            next = watcher.next() => {
+                status = next?;
+                number += 1;
+            }
             _ = second.tick() => {}
             Some(input) = happens.recv() => match input {
-                Input::Key(key) => match screen.press(key, &content) {
+                Input::Key(key) => match screen.press(key, content) {
                     Action::Nothing => {}
                     Action::Quit => return Ok(ExitCode::Converged),
                     Action::Explain(name) => explain(client.clone(), name, inputs.clone()),

@@ -9,6 +9,13 @@ use crate::format::time;
 pub(super) fn targets(targets: &[NotifyTargetInfo], now_ms: i64, found: &mut Findings) {
     for target in targets {
         let (name, address) = (&target.name, &target.address);
+        if target.paused_at_ms > 0 {
+            let since = time::ago(target.paused_at_ms, now_ms);
+            let behind = of(target.behind, "event");
+            let message = format!("{address} has been paused for {since}, {behind} behind");
+            let help = format!("jaco notify resume {name} sends to it again");
+            found.warning("notify", name, message, help);
+        }
         if target.failing_since_ms > 0 {
             let since = time::ago(target.failing_since_ms, now_ms);
             let behind = of(target.behind, "event");

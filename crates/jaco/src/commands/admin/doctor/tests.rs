@@ -130,6 +130,7 @@ fn failing_targets_are_warnings() {
             ..target("busy")
         },
         NotifyTargetInfo { undelivered: 2, pruned: 7, discarded: 1, ..target("lost") },
+        NotifyTargetInfo { paused_at_ms: now_ms - 600_000, behind: 1, ..target("quiet") },
     ];
     let network = &ExamineNetworkResponse::default();
     let (cluster, members) = (&cluster(&THREE), &members(&THREE));
@@ -152,6 +153,7 @@ fn failing_targets_are_warnings() {
             "warning notify lost: 1 notification that was given up was discarded",
             "warning notify lost: 2 notifications to https://a.example were given up",
             "warning notify lost: 7 events were pruned before they could be delivered",
+            "warning notify quiet: https://a.example has been paused for 10m, 1 event behind",
         ]
     );
 }

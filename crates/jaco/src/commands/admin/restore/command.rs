@@ -31,6 +31,8 @@ use crate::upload::UploadMode;
 /// The policy and its grants are shown and stay as they are in this cluster, unless --policy is given: they say which
 /// containers may reach what of the nodes.
 ///
+/// Targets of notifications are paused when they are restored: `jaco notify resume` has them sent events again.
+///
 /// Disabled allocations are disabled again after their deployment is restored; replicas may start before
 /// that.
 #[derive(Debug, clap::Args)]
@@ -109,6 +111,11 @@ pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
     if policy > 0 {
         let rules = count(policy, "object");
         session.ui.note(&format!("not changed of the policy: {rules}; --policy restores them too"));
+    }
+    let paused = restored.number_of_paused();
+    if paused > 0 && mode == UploadMode::Store {
+        let targets = count(paused, "notification target");
+        session.ui.note(&format!("paused: {targets}; jaco notify resume NAME sends to it again"));
     }
     result(&restored)
 }

@@ -1,25 +1,21 @@
-//! `jaco notify`
+//! The actions of `jaco notify`.
 
-use std::io::Read;
-use std::path::{Path, PathBuf};
-
-use jaco_client::{fresh_request_id, fresh_secret};
+use jaco_client::fresh_request_id;
 use jaco_proto::v1::{
-    ListNotifyTargetsRequest, ListUndeliveredRequest, NotifyFilter, RemoveNotifyTargetRequest,
-    SettleUndeliveredRequest, StoreNotifyTargetRequest, TestNotifyTargetRequest,
+    ListNotifyTargetsRequest, ListUndeliveredRequest, RemoveNotifyTargetRequest,
+    SettleUndeliveredRequest, TestNotifyTargetRequest,
 };
 use jaco_types::ErrorCode;
 use serde_json::json;
 
+use super::add::{AddArgs, add};
+use super::pause::{ResumeArgs, pause, resume};
 use crate::error::CliError;
 use crate::format::quantity::count;
 use crate::session::{CommandResult, Session};
 use crate::view::{List, Summary, notify};
 
-/// The most bytes that are read of a file with an address or a secret.
-const FILE_BYTES_MAX: u64 = 8 << 10;
-
-/// Manage who is notified of events, by webhooks and chats
+/// Manage who is notified of events, by webhooks, chats and mail
 ///
 /// The leader sends the events of the audit log that a target is for, in their order, and again until the target has
 /// accepted them: a receiver may get one twice, under the same id. Addresses and secrets are encrypted before they are
@@ -28,8 +24,11 @@ const FILE_BYTES_MAX: u64 = 8 << 10;
 #[command(after_long_help = "Examples:
   jaco notify add ops webhook https://alerts.example.com/jaco
   jaco notify add chat slack --url-file slack-url.txt --group rollouts --deployment shop
+  jaco notify add mail email --server smtps://jaco@mail.example.com --password-file password.txt \\
+      --from jaco@example.com --to ops@example.com
   jaco notify test ops
-  jaco notify ls")]
+  jaco notify ls
+  jaco notify pause ops; jaco notify resume ops")]
 pub(crate) struct Args {
     #[command(subcommand)]
     action: Action,
@@ -43,12 +42,18 @@ enum Action {
     /// critical, if neither these nor a severity nor deployments are given. The secret that signs what a webhook is sent is
     /// made, and shown once, unless a file has one. An address is shown to other users of this machine while the command
     /// runs, and kept by your shell: give one that is secret, as those of chats are, in a file.
+    ///
+    /// A mail server is reached encrypted from the first byte (smtps://, port 465 unless given) or by STARTTLS (smtp://, port
+    /// 587); without encryption only at 127.0.0.1 and [::1]. A mail goes to all recipients or, if the server refuses one, to none.
     #[command(after_long_help = "Examples:
   jaco notify add ops webhook https://alerts.example.com/jaco
   jaco notify add ops webhook https://alerts.example.com/jaco --secret-file key.txt --replace
   jaco notify add chat slack --url-file slack-url.txt --group wake --group rollouts
   jaco notify add audit webhook http://127.0.0.1:9000/ --group all
   jaco notify add shop webhook https://shop.example.com/hook --deployment shop --severity warning
+  jaco notify add mail email --server smtp://jaco@mail.example.com:587 --password-file password.txt \\
+      --from jaco@example.com --to ann@example.com --to bob@example.com
+  jaco notify add relay email --server smtp://127.0.0.1 --from jaco@example.com --to ops@example.com
 
 Groups: wake (all of severity critical), deployments, rollouts, replicas, jobs, nodes, certificates, access, cluster,
 and all. docs/notifications.md says which types of events are in which, and how severe they are.")]
@@ -84,6 +89,24 @@ and all. docs/notifications.md says which types of events are in which, and how 
         #[arg(value_name = "TARGET")]
         target: String,
     },
+    /// Pause a target: nothing is sent to it until it is resumed
+    ///
+    /// Its events wait in the audit log. `jaco notify test` sends to it all the same.
+    #[command(after_long_help = "Examples:
+  jaco notify pause ops")]
+    Pause {
+        /// The target
+        #[arg(value_name = "TARGET")]
+        target: String,
+    },
+    /// Resume a target that is paused, as those of a restored backup are
+    ///
+    /// It is sent what happens from now on. What happened in the pause is not sent, unless --catch-up is given; the audit log
+    /// has it.
+    #[command(after_long_help = "Examples:
+  jaco notify resume ops
+  jaco notify resume ops --catch-up     what happened in the pause as well")]
+    Resume(ResumeArgs),
     /// List notifications that were given up
     ///
     /// A target that refuses a notification five times does not get it, nor one that could not be reached when the event is
@@ -111,46 +134,6 @@ and all. docs/notifications.md says which types of events are in which, and how 
 }
 
 #[derive(Debug, clap::Args)]
-struct AddArgs {
-    /// The name of the target
-    #[arg(value_name = "NAME")]
-    name: String,
-    /// What it takes: `webhook`, the event as JSON with a signature; `slack`, a line of text, as Slack and what is compatible
-    /// with it take it
-    #[arg(value_name = "FORM", value_parser = ["webhook", "slack"])]
-    form: String,
-    /// The address
-    #[arg(value_name = "URL", required_unless_present = "url_file")]
-    url: Option<String>,
-    /// Read the address from a file, or from stdin with `-`
-    #[arg(long, value_name = "FILE", conflicts_with = "url")]
-    url_file: Option<PathBuf>,
-    /// Read the secret that signs from a file, or from stdin with `-`: 16 to 256 printable characters without spaces
-    #[arg(long, value_name = "FILE")]
-    secret_file: Option<PathBuf>,
-    /// Events of this group, or `all`; can be repeated
-    #[arg(long = "group", value_name = "GROUP", value_parser = [
-        "all", "wake", "deployments", "rollouts", "replicas", "jobs", "nodes", "certificates", "access", "cluster",
-    ])]
-    groups: Vec<String>,
-    /// Events of this type, as `jaco audit` has it; can be repeated
-    #[arg(long = "type", value_name = "TYPE")]
-    types: Vec<String>,
-    /// Only events about this deployment; can be repeated
-    #[arg(long = "deployment", value_name = "DEPLOYMENT")]
-    deployments: Vec<String>,
-    /// Only events that are at least as severe
-    #[arg(long, value_name = "SEVERITY", value_parser = ["info", "warning", "critical"])]
-    severity: Option<String>,
-    /// Take an address without encryption that is not this machine's own: who is on the way reads and changes what is sent
-    #[arg(long)]
-    insecure_http: bool,
-    /// Replace a target of this name, which goes on where it was
-    #[arg(long)]
-    replace: bool,
-}
-
-#[derive(Debug, clap::Args)]
 struct SettleArgs {
     /// The target
     #[arg(value_name = "TARGET")]
@@ -170,6 +153,8 @@ pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
             session.done(&List { items, json: notify::json, text: notify::table })
         }
         Action::Test { target } => test(session, target).await,
+        Action::Pause { target } => pause(session, target).await,
+        Action::Resume(args) => resume(session, args).await,
         Action::Failed { target } => {
             let request = ListUndeliveredRequest { target: target.unwrap_or_default() };
             let listed = session.client()?.list_undelivered(request).await?;
@@ -179,78 +164,6 @@ pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
         Action::Retry(args) => settle(session, args, "retry", "sent again").await,
         Action::Clear(args) => settle(session, args, "clear", "cleared").await,
     }
-}
-
-async fn add(session: &mut Session, args: AddArgs) -> CommandResult {
-    let filter = filter(&args);
-    let url = match (args.url, &args.url_file) {
-        (Some(url), _) => url,
-        (None, Some(file)) => read(file)?,
-        (None, None) => String::new(),
-    };
-    let is_signed = args.form == "webhook";
-    let (secret, is_made) = match &args.secret_file {
-        Some(_) if !is_signed => {
-            let message = "a target of the form slack has no secret beside its address";
-            return Err(CliError::usage(message, "leave --secret-file out"));
-        }
-        Some(file) => (read(file)?, false),
-        None if is_signed => (fresh_secret(), true),
-        None => (String::new(), false),
-    };
-    let request = StoreNotifyTargetRequest {
-        name: args.name,
-        form: args.form,
-        url,
-        secret: secret.clone(),
-        filter: Some(filter),
-        insecure_http: args.insecure_http,
-        replace: args.replace,
-        request_id: fresh_request_id(),
-    };
-    let stored = session.client()?.store_notify_target(request).await?;
-    let target = stored.target.unwrap_or_default();
-    let mut json = notify::json(&target);
-    let done = if stored.change == "updated" { "replaced" } else { "added" };
-    let events = target.filter.as_ref().map(notify::filter_text).unwrap_or_default();
-    let mut text =
-        format!("notification target {} {done}: {} ({events})\n", target.name, target.address);
-    if is_made {
-        json["secret"] = secret.as_str().into();
-        text += &format!("secret that signs, shown only now: {secret}\n");
-    }
-    session.done(&Summary { json, text })
-}
-
-/// The events that were asked for; without a word about them those that wake an operator.
-fn filter(args: &AddArgs) -> NotifyFilter {
-    let AddArgs { groups, types, deployments, severity, .. } = args;
-    let is_default =
-        groups.is_empty() && types.is_empty() && deployments.is_empty() && severity.is_none();
-    let is_all = groups.iter().any(|group| group == "all");
-    NotifyFilter {
-        groups: match (is_default, is_all) {
-            (true, _) => vec!["wake".to_owned()],
-            (false, true) => Vec::new(),
-            (false, false) => groups.clone(),
-        },
-        types: if is_all { Vec::new() } else { types.clone() },
-        deployments: deployments.clone(),
-        severity: severity.clone().unwrap_or_default(),
-    }
-}
-
-/// A file with one line.
-fn read(file: &Path) -> Result<String, CliError> {
-    let unreadable = |error| CliError::local(format!("cannot read {}", file.display()), error);
-    let mut text = String::new();
-    let done = match file == Path::new("-") {
-        true => std::io::stdin().take(FILE_BYTES_MAX).read_to_string(&mut text),
-        false => std::fs::File::open(file)
-            .and_then(|opened| opened.take(FILE_BYTES_MAX).read_to_string(&mut text)),
-    };
-    done.map_err(unreadable)?;
-    Ok(text.trim_end_matches(['\n', '\r']).to_owned())
 }
 
 async fn remove(session: &mut Session, name: String) -> CommandResult {
