@@ -19,6 +19,7 @@ mod large;
 mod load;
 mod model;
 mod network;
+mod observed;
 mod ours;
 mod page;
 mod proc;
@@ -67,6 +68,7 @@ enum Measurement {
     Status,
     Network,
     Page,
+    Observed,
     Hostile,
     Large,
     Images,
@@ -128,6 +130,7 @@ async fn measure(cli: &Cli) -> Result<Vec<Figure>> {
         Measurement::Status => Box::pin(status::measure(plan)).await,
         Measurement::Network => Box::pin(network::measure(plan)).await,
         Measurement::Page => Box::pin(page::measure(plan)).await,
+        Measurement::Observed => Box::pin(observed::measure(plan)).await,
         Measurement::Large => Box::pin(large::measure(plan)).await,
         Measurement::Images => Box::pin(images::measure(plan)).await,
         Measurement::Volumes => Box::pin(volumes::measure(plan)).await,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use jaco_testkit::browser::{Browser, Scripts};
 use serde_json::{Value, json};
 
-use crate::site::{PAGES, cluster, signed_in};
+use crate::site::{all_pages, cluster, signed_in};
 
 /// Roles of what can be operated, or has to be told apart by its name.
 const NAMED: [&str; 14] = [
@@ -102,7 +102,7 @@ async fn screen_readers_find_their_way() {
     let cluster = cluster().await;
     let browser = signed_in(&cluster, Scripts::Run, "/ui").await;
     let mut titles = Vec::new();
-    for path in PAGES {
+    for path in all_pages() {
         browser.open(path).await;
         let tree = Tree::of(&browser).await;
         assert_eq!(tree.problems(), Vec::<String>::new(), "{path}");
@@ -116,7 +116,7 @@ async fn screen_readers_find_their_way() {
     }
     titles.sort();
     titles.dedup();
-    assert_eq!(titles.len(), PAGES.len(), "{titles:?}");
+    assert_eq!(titles.len(), all_pages().len(), "{titles:?}");
     // The checks find what they are for.
     browser
         .run(
@@ -137,7 +137,7 @@ async fn the_keyboard_reaches_everything() {
     const ENTER: &str = "\u{e007}";
     let cluster = cluster().await;
     let browser = signed_in(&cluster, Scripts::Run, "/ui").await;
-    for path in PAGES {
+    for path in all_pages() {
         browser.open(path).await;
         let all = browser
             .run(

@@ -207,6 +207,31 @@ async fn an_operator_scales_on_the_page() {
     }
 }
 
+/// R-OPS-1: an audit event leads to the cluster as it was then, from where the next one is a click away, and so is the present.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_leads_to_its_moment() {
+    let cluster = cluster().await;
+    let browser = signed_in(&cluster, Scripts::Run, "/ui/audit?deployment=shop").await;
+    // The oldest event of the deployment: its apply.
+    browser
+        .run("[...document.querySelectorAll('main tbody a[href*=\"at=\"]')].pop().click()")
+        .await;
+    eventually("the page of the moment is there", || async {
+        let path = browser.path().await;
+        if path.contains("at=") { Ok(()) } else { Err(path) }
+    })
+    .await;
+    let then = browser.text().await;
+    assert!(then.contains("This is the cluster as it was at index"), "{then}");
+    assert!(then.contains("shop") && !then.contains("6 of 6"), "nothing runs yet: {then}");
+    let ways = "return [...document.querySelectorAll('.pages a')].map((it) => it.textContent)";
+    assert_eq!(browser.run(ways).await, json!(["Event before", "Event after", "Back to now"]));
+    browser.click(".pages a:last-child").await;
+    let now = browser.text().await;
+    assert!(now.contains("6 of 6") && !now.contains("as it was at index"), "{now}");
+    assert_eq!(browser.complaints().await, Vec::<String>::new());
+}
+
 /// R-OPS-1: what cannot be undone is done only once its name was typed.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deletion_has_to_be_typed() {

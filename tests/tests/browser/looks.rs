@@ -6,7 +6,7 @@ use jaco_testkit::browser::Scripts;
 use jaco_testkit::eventually;
 use serde_json::{Value, json};
 
-use crate::site::{PAGES, STILL, apply, cluster, signed_in, signed_in_by_link};
+use crate::site::{STILL, all_pages, apply, cluster, signed_in, signed_in_by_link};
 
 /// Texts whose contrast with what is behind them is less than WCAG 2.2 asks for (1.4.3), and texts that are cut off.
 const FAINT: &str = r"
@@ -71,7 +71,7 @@ const OUTSIDE: &str = r"
 async fn pages_fit_every_window() {
     let cluster = cluster().await;
     let browser = signed_in(&cluster, Scripts::Run, "/ui").await;
-    for path in PAGES {
+    for path in all_pages() {
         browser.open(path).await;
         for (width, height) in [(320, 640), (768, 1024), (1280, 800), (3840, 2160)] {
             browser.resize(width, height).await;

@@ -100,6 +100,11 @@ pub(crate) const PAGES: [&str; 6] = [
     "/ui/audit",
 ];
 
+/// The pages that a viewer has, those that are about another time and of what is measured included.
+pub(crate) fn all_pages() -> Vec<&'static str> {
+    [&PAGES[..], &["/ui?at=15", "/ui/deployments/shop?at=25", "/ui/network"]].concat()
+}
+
 /// A function body that puts one text in the place of all that is of a moment, removes how much of a node is in use, and hides
 /// the line that says whether the page is live: what is left is the same whenever it is looked at.
 pub(crate) const STILL: &str = "

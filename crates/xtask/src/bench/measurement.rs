@@ -204,6 +204,14 @@ pub(super) const MEASUREMENTS: &[Measurement] = &[
         ],
     },
     Measurement {
+        name: "observed",
+        how: clusters("observed", 5, 5, Needs::Nothing),
+        promises: &[
+            ("observed, writes, 16 clients", Promise::Ratio(More, 0.98)),
+            ("observed, bundle of 10 nodes", Promise::Value(Less, 5.0)),
+        ],
+    },
+    Measurement {
         name: "large",
         how: clusters("large", 5, 0, Needs::Nothing),
         promises: &[

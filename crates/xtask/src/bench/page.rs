@@ -96,6 +96,8 @@ const NOTES: &str = "\
   the frame in which the open overview shows it, so with the commit in it. Frames: while the page of the deployment is scrolled and
   20 replicas go and come back. Memory: of scripts and documents after the garbage is collected, over 100 changes, as of 1,000: the page is fetched 2,880 times a day
   where nothing changes. The daemon's: its resident set after all that, less that of before.
+- **observed**: three daemons whose metrics are read every 5 s and that send traces to a collector, beside three others that are not observed, in turns: labels of nodes
+  written by 16 clients, and no clients. The support bundle: the whole `jaco doctor --bundle` in a cluster of ten daemons.
 - **images**: an image of five layers of 40 MB, of bytes that nobody has seen before, of the machine's engine: `jaco image push --copies 3`, until
   each of three daemons on the same disk has a durable copy and the image its name; beside `docker save | docker load` to one other engine of
   the machine (storage driver vfs).
