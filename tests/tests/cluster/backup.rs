@@ -147,6 +147,7 @@ async fn spoken(cluster: &Cluster) -> BTreeSet<String> {
             | Kind::Network(_)
             | Kind::Policy(_)
             | Kind::Grants(_)
+            | Kind::NotifyTarget(_)
             | Kind::Disabled(_)
             | Kind::End(_)) => {
                 said.insert(format!("{other:?}"));
@@ -468,7 +469,7 @@ async fn notification_targets_are_restored_paused() {
     let lost = Cluster::start(1, Engine::Fake).await;
     let line = ["notify", "add", "ops", "webhook", "--url-file", &url, "--secret-file", &key];
     run(&lost, 0, &[&line[..], &["--group", "jobs", "--severity", "warning"]].concat());
-    let password = ["--server", "smtps://jaco@mail.example.com", "--password-file", &key];
+    let password = ["smtps://jaco@mail.example.com", "--password-file", &key];
     let people = ["--from", "jaco@example.com", "--to", "ann@example.com"];
     run(&lost, 0, &[&["notify", "add", "mail", "email"], &password[..], &people].concat());
     run(&lost, 0, &["backup", &file]);

@@ -32,7 +32,7 @@ fn start(cluster: &mut Cluster, node: usize, authorities: &tempfile::NamedTempFi
 fn add(cluster: &Cluster, node: usize, name: &str, url: &str, password: &str) -> String {
     let password = file(password);
     let password = password.path().to_str().expect("text");
-    let line = ["notify", "add", name, "email", "--server", url, "--password-file", password];
+    let line = ["notify", "add", name, "email", url, "--password-file", password];
     let people =
         ["--from", "jaco@example.com", "--to", "ann@example.com", "--to", "bob@example.com"];
     let all = [&line[..], &people, &["--type", "node_labels"]].concat();

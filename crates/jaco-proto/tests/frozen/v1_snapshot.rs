@@ -747,4 +747,14 @@ pub(crate) const NOTIFY_FRAMES: &[(&str, &str)] = &[
 ];
 
 /// A target of notifications that is paused.
-pub(crate) const PAUSED_FRAMES: &[(&str, &str)] = &[("header", "")];
+pub(crate) const PAUSED_FRAMES: &[(&str, &str)] = &[
+    ("header", "040000000801102a"),
+    (
+        "notify_target",
+        "87000000823783010a04636861741014181e2229736d7470733a2f2f6d61696c2e6578616d706c65\
+         3a34363520746f2061406578616d706c652e636f6d2a280707070707070707070707070707070707\
+         07070707070707070707070707070707070707070707073202200a38c8d395ffbc314205520308e8\
+         074a08081410ffffffff0fa037fad695ffbc31",
+    ),
+    ("trailer", "05000000c23e020801"),
+];

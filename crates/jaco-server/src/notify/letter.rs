@@ -66,7 +66,7 @@ pub fn event_letter(
         NotifyForm::Email => {
             let mut text = format!("{text}\n\n");
             let mut put = |name: &str, value: &str| text += &format!("{name:<10}{value}\n");
-            put("time", &rfc3339(shown.at_ms));
+            put("time", &rfc3339(shown.at_ms).unwrap_or_default());
             put("severity", severity.as_str());
             put("cluster", &format!("{} ({})", cluster_name(meta), meta.id));
             put("by", &shown.by);

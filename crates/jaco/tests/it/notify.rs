@@ -185,7 +185,7 @@ fn a_target_of_mail_is_added() {
     session.write("password.txt", "hunter2\n");
     let password = session.folder.path().join("password.txt").display().to_string();
     let run = session.run(&format!(
-        "notify add mail email --server smtps://jaco@mail.example.com --password-file {password} \
+        "notify add mail email smtps://jaco@mail.example.com --password-file {password} \
          --from jaco@example.com --to ann@example.com --to bob@example.com --group all --paused"
     ));
     assert_eq!((run.code, run.err.as_str()), (Some(0), ""));
@@ -268,10 +268,9 @@ fn impossible_targets_are_refused() {
         ("add ops webhook", "<URL>"),
         ("add ops mail smtp://a.example", "invalid value"),
         ("add ops email --from a@example.com --to b@example.com", "<URL>"),
-        ("add ops email --server smtps://a.example --to b@example.com", "needs --from and --to"),
-        ("add ops email --server smtps://a.example --from b@example.com", "needs --from and --to"),
+        ("add ops email smtps://a.example --to b@example.com", "needs --from and --to"),
+        ("add ops email smtps://a.example --from b@example.com", "needs --from and --to"),
         ("add ops webhook https://a.example --to b@example.com", "are for mail"),
-        ("add ops webhook --server smtps://a.example", "are for mail"),
         (
             "add ops email smtps://a.example --from a@b.c --to a@b.c --secret-file key.txt",
             "mail is not signed",

@@ -22,8 +22,9 @@ pub(super) struct AddArgs {
     /// with it take it; `email`, a mail
     #[arg(value_name = "FORM", value_parser = ["webhook", "slack", "email"])]
     form: String,
-    /// The address; of mail --server
-    #[arg(value_name = "URL", required_unless_present_any = ["url_file", "server"])]
+    /// The address; of mail that of the server, smtps://USER@HOST:PORT or smtp://USER@HOST:PORT, without a user for a relay
+    /// that wants none
+    #[arg(value_name = "URL", required_unless_present = "url_file")]
     url: Option<String>,
     /// Read the address from a file, or from stdin with `-`
     #[arg(long, value_name = "FILE", conflicts_with = "url")]
@@ -61,9 +62,6 @@ pub(super) struct AddArgs {
 /// What only mail has.
 #[derive(Debug, clap::Args)]
 struct MailArgs {
-    /// The mail server: smtps://USER@HOST:PORT or smtp://USER@HOST:PORT; without a user for a relay that wants none
-    #[arg(long, value_name = "URL", conflicts_with_all = ["url", "url_file"])]
-    server: Option<String>,
     /// From whom mail is
     #[arg(long, value_name = "ADDRESS")]
     from: Option<String>,
@@ -86,10 +84,10 @@ struct Secret {
 pub(super) async fn add(session: &mut Session, args: AddArgs) -> CommandResult {
     check(&args)?;
     let filter = filter(&args);
-    let url = match (args.url, args.mail.server, &args.url_file) {
-        (Some(url), _, _) | (None, Some(url), _) => url,
-        (None, None, Some(file)) => read(file)?,
-        (None, None, None) => String::new(),
+    let url = match (args.url, &args.url_file) {
+        (Some(url), _) => url,
+        (None, Some(file)) => read(file)?,
+        (None, None) => String::new(),
     };
     let secret = match (args.form.as_str(), &args.secret_file, &args.mail.password_file) {
         ("webhook", None, _) => {
@@ -134,7 +132,7 @@ pub(super) async fn add(session: &mut Session, args: AddArgs) -> CommandResult {
 
 /// Refuses what has no meaning for the form.
 fn check(args: &AddArgs) -> Result<(), CliError> {
-    let MailArgs { server, from, to, password_file } = &args.mail;
+    let MailArgs { from, to, password_file } = &args.mail;
     let is_mail = args.form == "email";
     let refused = |message: &str, help: &str| Err(CliError::usage(message, help));
     if args.form != "webhook" && args.secret_file.is_some() {
@@ -146,10 +144,10 @@ fn check(args: &AddArgs) -> Result<(), CliError> {
             ),
         };
     }
-    let has_mail = server.is_some() || from.is_some() || !to.is_empty() || password_file.is_some();
+    let has_mail = from.is_some() || !to.is_empty() || password_file.is_some();
     if !is_mail && has_mail {
         let help = "leave them out, or write `email` for the form";
-        return refused("--server, --from, --to and --password-file are for mail", help);
+        return refused("--from, --to and --password-file are for mail", help);
     }
     if is_mail && (from.is_none() || to.is_empty()) {
         let help = "for example --from jaco@example.com --to ops@example.com";

@@ -24,7 +24,7 @@ use crate::view::{List, Summary, notify};
 #[command(after_long_help = "Examples:
   jaco notify add ops webhook https://alerts.example.com/jaco
   jaco notify add chat slack --url-file slack-url.txt --group rollouts --deployment shop
-  jaco notify add mail email --server smtps://jaco@mail.example.com --password-file password.txt \\
+  jaco notify add mail email smtps://jaco@mail.example.com --password-file password.txt \\
       --from jaco@example.com --to ops@example.com
   jaco notify test ops
   jaco notify ls
@@ -51,9 +51,9 @@ enum Action {
   jaco notify add chat slack --url-file slack-url.txt --group wake --group rollouts
   jaco notify add audit webhook http://127.0.0.1:9000/ --group all
   jaco notify add shop webhook https://shop.example.com/hook --deployment shop --severity warning
-  jaco notify add mail email --server smtp://jaco@mail.example.com:587 --password-file password.txt \\
+  jaco notify add mail email smtp://jaco@mail.example.com:587 --password-file password.txt \\
       --from jaco@example.com --to ann@example.com --to bob@example.com
-  jaco notify add relay email --server smtp://127.0.0.1 --from jaco@example.com --to ops@example.com
+  jaco notify add relay email smtp://127.0.0.1 --from jaco@example.com --to ops@example.com
 
 Groups: wake (all of severity critical), deployments, rollouts, replicas, jobs, nodes, certificates, access, cluster,
 and all. docs/notifications.md says which types of events are in which, and how severe they are.")]
