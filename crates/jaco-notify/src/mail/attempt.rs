@@ -116,6 +116,8 @@ fn failure(step: SmtpStep, error: &Error) -> SendError {
     }
     match step {
         SmtpStep::Hello => SendError::Connect(causes(error)),
-        _ => SendError::Broken(causes(error)),
+        SmtpStep::SignIn | SmtpStep::Sender | SmtpStep::Recipient(_) | SmtpStep::Message => {
+            SendError::Broken(causes(error))
+        }
     }
 }
