@@ -230,13 +230,9 @@ fn notification_targets_are_frozen_and_counted() {
     assert_eq!(write(parts_with_targets()), FROZEN_NOTIFY);
     let backup = open(FROZEN_NOTIFY).unwrap();
     let targets: Vec<BackupNotifyTarget> = backup.notify_targets().map(Result::unwrap).collect();
-    let written: Vec<BackupNotifyTarget> = parts_with_targets()
-        .into_iter()
-        .filter_map(|kind| match kind {
-            Kind::NotifyTarget(target) => Some(target),
-            _ => None,
-        })
-        .collect();
+    let is_target = |kind: &Kind| matches!(kind, Kind::NotifyTarget(_));
+    let written: Vec<Kind> = parts_with_targets().into_iter().filter(is_target).collect();
+    let targets: Vec<Kind> = targets.into_iter().map(Kind::NotifyTarget).collect();
     assert_eq!(targets, written);
     assert_eq!(open(FROZEN).unwrap().notify_targets().count(), 0);
     let mut lost = parts_with_targets();

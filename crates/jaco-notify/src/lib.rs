@@ -25,8 +25,8 @@ pub use backoff::{ATTEMPTS_IF_REFUSED, DELAY_MAX, Jitter, PATIENCE, delay, gives
 pub use endpoint::{Endpoint, SECRET_BYTES_MAX, SECRET_BYTES_MIN, SecretError, WebEndpoint};
 pub use failure::{SendError, SmtpStep};
 pub use mail::{
-    MailAddress, MailAddressError, MailEndpoint, MailEndpointError, MailServer, MailServerError,
-    RECIPIENTS_MAX,
+    Mail, MailAddress, MailAddressError, MailEndpoint, MailEndpointError, MailServer,
+    MailServerError, RECIPIENTS_MAX,
 };
-pub use sender::{Content, Mail, Message, Roots, SEND_LIMIT, Sender, USER_AGENT};
+pub use sender::{Content, Message, Roots, SEND_LIMIT, Sender, USER_AGENT};
 pub use signature::{SIGNATURE_HEADER, signature};

@@ -18,7 +18,7 @@ use rustls::pki_types::CertificateDer;
 
 use crate::endpoint::{Endpoint, WebEndpoint};
 use crate::failure::{SendError, causes};
-use crate::mail;
+use crate::mail::{self, Mail};
 use crate::signature::{SIGNATURE_HEADER, signature};
 
 /// The longest that a delivery may take, with its connection.
@@ -62,17 +62,6 @@ pub enum Content {
     Json(Bytes),
     /// To a mail server.
     Mail(Mail),
-}
-
-/// A mail. Its receiver gets no more than a bounded part of it, and no control characters.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mail {
-    /// One line.
-    pub subject: String,
-    /// Lines that end with `\n`.
-    pub text: String,
-    /// Its date: seconds since 1970.
-    pub at_secs: u64,
 }
 
 /// By whom a receiver is known.

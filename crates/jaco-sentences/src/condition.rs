@@ -15,7 +15,7 @@ pub enum Condition {
     Failing,
 }
 
-/// Codes of replicas that need an operator, or somebody who waits for the next attempt with open eyes.
+/// Codes of replicas that need an operator, also those that are tried again.
 const FAILURES: [&str; 10] = [
     "container_exited",
     "container_missing",

@@ -13,10 +13,9 @@ use rustls::pki_types::CertificateDer;
 use tokio::time::timeout;
 
 use super::endpoint::MailEndpoint;
-use super::letter::letter;
+use super::letter::{Mail, letter};
 use super::server::{Encryption, MailServer};
 use crate::failure::{SendError, SmtpStep, causes};
-use crate::sender::Mail;
 
 /// How long the end of a conversation may take once the mail is accepted.
 const FAREWELL_LIMIT: Duration = Duration::from_secs(1);
@@ -117,6 +116,8 @@ fn failure(step: SmtpStep, error: &Error) -> SendError {
     }
     match step {
         SmtpStep::Hello => SendError::Connect(causes(error)),
-        _ => SendError::Broken(causes(error)),
+        SmtpStep::SignIn | SmtpStep::Sender | SmtpStep::Recipient(_) | SmtpStep::Message => {
+            SendError::Broken(causes(error))
+        }
     }
 }

@@ -7,13 +7,23 @@ use lettre::message::header::{ContentType, HeaderName, HeaderValue};
 
 use super::endpoint::MailEndpoint;
 use crate::failure::SendError;
-use crate::sender::Mail;
 
 /// The most characters of a subject.
 const SUBJECT_CHARS_MAX: usize = 160;
 
 /// The most characters of a text.
 const TEXT_CHARS_MAX: usize = 16_000;
+
+/// A mail. Its receiver gets no more than a bounded part of it, and no control characters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mail {
+    /// One line.
+    pub subject: String,
+    /// Lines that end with `\n`.
+    pub text: String,
+    /// Its date: seconds since 1970.
+    pub at_secs: u64,
+}
 
 /// The mail as it is sent.
 pub(super) fn letter(to: &MailEndpoint, id: &str, mail: &Mail) -> Result<Vec<u8>, SendError> {

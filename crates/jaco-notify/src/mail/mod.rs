@@ -18,4 +18,5 @@ mod server;
 pub use address::{MailAddress, MailAddressError};
 pub(crate) use attempt::send;
 pub use endpoint::{MailEndpoint, MailEndpointError, RECIPIENTS_MAX};
+pub use letter::Mail;
 pub use server::{MailServer, MailServerError};
