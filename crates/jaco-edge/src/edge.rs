@@ -19,6 +19,7 @@ use crate::shared::Shared;
 use crate::sockets::{Socket, Sockets};
 use crate::state::State;
 use crate::tls::Certificates;
+use crate::traces::Traces;
 
 /// How often idle connections are looked through.
 const TIDY_EVERY: Duration = Duration::from_secs(15);

@@ -74,7 +74,7 @@ impl SpanMessage {
         Some(RequestSpan {
             place: TraceContext::parse(&self.place)?,
             id: self.id,
-            method: METHODS.iter().find(|known| **known == self.method)?,
+            method: METHODS.into_iter().find(|known| *known == self.method)?,
             is_encrypted: self.is_encrypted,
             began: SystemTime::UNIX_EPOCH + Duration::from_micros(self.began_us),
             took: Duration::from_micros(self.took_us),
