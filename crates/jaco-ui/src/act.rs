@@ -75,17 +75,23 @@ impl ActionPage<'_> {
             match preview {
                 Err(refused) => content.push(refused.note("what the planner would do")),
                 Ok(preview) => {
-                    let lost = match self.action {
-                        Action::RemoveLost { node } => vec![node.clone()],
-                        _ => Vec::new(),
+                    let lost: &[String] = match self.lost() {
+                        Some(node) => std::slice::from_ref(node),
+                        None => &[],
                     };
-                    content.extend(Planned { preview, status, lost: &lost }.sections());
+                    content.extend(Planned { preview, status, lost }.sections());
                 }
             }
         }
         let heading = self.action.title();
         let page = Page { heading, place: Place::Elsewhere, content, live: None };
         page.html(frame, Some(self.cluster))
+    }
+
+    /// The node that the plan is without.
+    fn lost(&self) -> Option<&String> {
+        let Action::RemoveLost { node } = self.action else { return None };
+        Some(node)
     }
 
     /// What to do after a refusal.

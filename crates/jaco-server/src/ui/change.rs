@@ -191,26 +191,24 @@ pub(super) fn revised(
         let message = format!("the stored compose model of {} is damaged: {error}", stored.name);
         Rejection::new(ErrorCode::Internal, message)
     })?;
-    let (is_found, service) = match action {
-        Action::Scale { service, replicas, .. } => {
-            let set = scale::set_by_overlay(&stored.overlay_yaml, service)
-                .map_err(|problems| invalid(problems.to_string()))?;
-            if let Some(set) = set {
-                return Err(invalid(format!(
-                    "jaco.yaml sets the replicas of {service} to {set}: change the number there and apply it"
-                )));
-            }
-            let replicas =
-                replicas.ok_or_else(|| invalid("the field replicas is missing: a number"))?;
-            (scale::set(&mut model, service, replicas), service.as_str())
+    let is_found = if let Action::Scale { service, replicas, .. } = action {
+        let set = scale::set_by_overlay(&stored.overlay_yaml, service)
+            .map_err(|problems| invalid(problems.to_string()))?;
+        if let Some(set) = set {
+            return Err(invalid(format!(
+                "jaco.yaml sets the replicas of {service} to {set}: change the number there and apply it"
+            )));
         }
-        Action::Restart { service, .. } => {
-            (restart::count(&mut model, service.as_deref()), service.as_deref().unwrap_or_default())
-        }
-        _ => (true, ""),
+        let replicas =
+            replicas.ok_or_else(|| invalid("the field replicas is missing: a number"))?;
+        scale::set(&mut model, service, replicas)
+    } else if let Action::Restart { service, .. } = action {
+        restart::count(&mut model, service.as_deref())
+    } else {
+        true
     };
     if !is_found {
-        let message = format!("{} has no service {service}", stored.name);
+        let message = format!("{} has no such service: {}", stored.name, action.title());
         return Err(Rejection::new(ErrorCode::ServiceNotFound, message));
     }
     Ok(v1::ApplyRequest {

@@ -84,7 +84,14 @@ fn planned(action: &Action) -> Option<v1::WhatifRequest> {
         Action::RemoveLost { node } => {
             v1::WhatifRequest { lose: vec![node.clone()], ..Default::default() }
         }
-        _ => return None,
+        Action::Restart { .. }
+        | Action::Run { .. }
+        | Action::Disable(_)
+        | Action::Enable(_)
+        | Action::Rollback { .. }
+        | Action::Delete { .. }
+        | Action::Cordon { .. }
+        | Action::Uncordon { .. } => return None,
     };
     Some(asked)
 }
@@ -120,7 +127,14 @@ async fn based_on(rpcs: &Rpcs, action: &Action) -> Result<Option<u64>, Rejection
                 || Rejection::new(ErrorCode::NodeNotFound, format!("there is no node {node}"));
             Ok(Some(found.ok_or_else(missing)?.id))
         }
-        _ => Ok(Some(0)),
+        Action::Run { .. }
+        | Action::Disable(_)
+        | Action::Enable(_)
+        | Action::Rollback { .. }
+        | Action::Delete { .. }
+        | Action::Cordon { .. }
+        | Action::Uncordon { .. }
+        | Action::Drain { .. } => Ok(Some(0)),
     }
 }
 

@@ -261,10 +261,11 @@ async fn forms_are_admitted_by_the_table_of_roles() {
                 form.fields.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone())
             });
             let action = action.unwrap();
-            let least = match Needs::of(action.rpc()) {
-                // What is about a node beside deployments is an operator's.
-                Needs::Deployment { .. } if of_node => Role::Operator,
-                needs => needs.least_role().unwrap(),
+            let needs = Needs::of(action.rpc());
+            // What is about a node beside deployments is an operator's.
+            let least = match of_node && matches!(needs, Needs::Deployment { .. }) {
+                true => Role::Operator,
+                false => needs.least_role().unwrap(),
             };
             assert_eq!(action.role(), least, "{path}");
             let may = *role >= least && (*role != Role::Deployer || *deployment == "shop");

@@ -132,11 +132,13 @@ impl Action {
     /// What is typed to confirm it; none where sending the form is enough.
     #[must_use]
     pub fn typed(&self) -> Option<&str> {
-        match self {
-            Self::Delete { deployment } => Some(deployment),
-            Self::Remove { node } | Self::RemoveLost { node } => Some(node),
-            _ => None,
-        }
+        let (Self::Delete { deployment: name }
+        | Self::Remove { node: name }
+        | Self::RemoveLost { node: name }) = self
+        else {
+            return None;
+        };
+        Some(name)
     }
 
     /// The rpc that does it.
@@ -169,11 +171,10 @@ impl Action {
     /// The least role that may do it; a deployer may where it is about one of its deployments.
     #[must_use]
     pub fn role(&self) -> Role {
-        match self {
-            Self::Remove { .. } | Self::RemoveLost { .. } => Role::Admin,
-            _ if self.deployment().is_some() => Role::Deployer,
-            _ => Role::Operator,
+        if matches!(self, Self::Remove { .. } | Self::RemoveLost { .. }) {
+            return Role::Admin;
         }
+        if self.deployment().is_some() { Role::Deployer } else { Role::Operator }
     }
 
     fn deployment(&self) -> Option<&str> {

@@ -88,7 +88,7 @@ fn offered(html: &str) -> BTreeSet<String> {
     let page = Document::read(html);
     let links = page.all("a").filter_map(|link| link.attribute("href"));
     let paths = links.filter_map(|link| link.strip_prefix("/ui/do/"));
-    paths.map(|path| path.split('?').next().unwrap().to_owned()).collect()
+    paths.map(|path| path.split('?').next().unwrap_or_default().to_owned()).collect()
 }
 
 fn pages_for(rights: Rights) -> (BTreeSet<String>, BTreeSet<String>) {
@@ -111,7 +111,7 @@ fn pages_for(rights: Rights) -> (BTreeSet<String>, BTreeSet<String>) {
         top: Ok(Default::default()),
         voters: Ok(Vec::new()),
     };
-    (offered(&deployment.html(&frame)), offered(&node.html(&frame).unwrap()))
+    (offered(&deployment.html(&frame)), offered(&node.html(&frame).expect("the cluster has it")))
 }
 
 /// R-OPS-1: a reader sees the actions that its role has, of its deployments, and no others; everybody sees what-if.
@@ -123,8 +123,9 @@ fn actions_are_offered_to_who_may_do_them() {
     let of_node: BTreeSet<String> = set(&["drain", "uncordon", "disable", "enable"]);
     let with_remove = of_node.iter().cloned().chain(["remove".to_owned()]).collect();
     let none = BTreeSet::new();
-    let deployer =
-        |name: &str| Rights::Deployer([DeploymentName::new(name).unwrap()].into_iter().collect());
+    let deployer = |name: &str| {
+        Rights::Deployer([DeploymentName::new(name).expect("a name")].into_iter().collect())
+    };
     for (rights, deployment, node) in [
         (Rights::Viewer, &none, &none),
         (deployer("blog"), &none, &none),
