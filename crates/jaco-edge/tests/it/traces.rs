@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use jaco_edge::{RequestSpan, Traces};
 use jaco_types::{Sampled, TraceContext};
 
-use crate::instances::echo;
+use crate::instances::{Server, echo};
 use crate::lab::{Lab, until};
 use crate::wire::{Reply, once};
 
@@ -16,7 +16,7 @@ const NONE: u64 = 0;
 const GIVEN: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
 /// A lab whose service repeats what it was sent, and the spans of its edge.
-fn traced(below: u64) -> (Lab, Arc<Mutex<Vec<RequestSpan>>>) {
+fn traced(below: u64) -> (Lab, Server, Arc<Mutex<Vec<RequestSpan>>>) {
     let one = echo();
     let mut lab = Lab::new();
     lab.route("a.example", "/", |_| {});
@@ -26,7 +26,7 @@ fn traced(below: u64) -> (Lab, Arc<Mutex<Vec<RequestSpan>>>) {
     let taken = Arc::clone(&spans);
     let sink = Arc::new(move |span| taken.lock().unwrap().push(span));
     lab.edge.trace_to(Some(Traces { below, sink }));
-    (lab, spans)
+    (lab, one, spans)
 }
 
 async fn ask(lab: &Lab, headers: &str) -> Reply {
@@ -41,7 +41,7 @@ fn told(reply: &Reply) -> TraceContext {
 /// R-OPS-1: a request is a span with its route, its instance and its status, and the service goes on with its trace.
 #[tokio::test]
 async fn a_request_begins_a_trace_that_its_service_goes_on_with() {
-    let (lab, spans) = traced(ALL);
+    let (lab, _service, spans) = traced(ALL);
     let reply = ask(&lab, "").await;
     until("it is recorded", || spans.lock().unwrap().len() == 1).await;
     let span = spans.lock().unwrap()[0].clone();
@@ -62,7 +62,7 @@ async fn a_request_begins_a_trace_that_its_service_goes_on_with() {
 /// R-OPS-1: what a client says of traces is taken over from trusted proxies only.
 #[tokio::test]
 async fn a_trace_is_taken_over_from_trusted_proxies_only() {
-    let (mut lab, spans) = traced(ALL);
+    let (mut lab, _service, spans) = traced(ALL);
     let headers = format!("traceparent: {GIVEN}\r\ntracestate: a=b\r\n");
     let given = TraceContext::parse(GIVEN).unwrap();
     let reply = ask(&lab, &headers).await;
@@ -88,7 +88,7 @@ async fn a_trace_is_taken_over_from_trusted_proxies_only() {
 /// does nothing about them.
 #[tokio::test]
 async fn what_is_not_recorded_has_no_span() {
-    let (lab, spans) = traced(NONE);
+    let (lab, _service, spans) = traced(NONE);
     assert_eq!(told(&ask(&lab, "").await).sampled(), Sampled::No);
     lab.edge.trace_to(None);
     assert_eq!(ask(&lab, "").await.sent("traceparent"), None);

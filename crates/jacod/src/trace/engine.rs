@@ -8,8 +8,9 @@ use jaco_agent::EngineObserver;
 use jaco_agent::engine::{ContainerRequest, PullError, PullRequest, StartError};
 use jaco_server::RaftStore;
 use jaco_state::ClusterState;
-use jaco_trace::Timer;
-use jaco_types::{InstanceId, Sampled};
+use jaco_types::{InstanceId, Sampled, Timestamp};
+
+use super::work::{Work, moment};
 
 /// Instances of which something is kept; the first by name make room.
 const INSTANCES_MAX: usize = 512;
@@ -20,21 +21,8 @@ const WORKS_MAX: usize = 16;
 /// Images whose last pull is kept; the oldest make room.
 const PULLS_MAX: usize = 64;
 
-/// What the engine did.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Work {
-    pub(super) name: &'static str,
-    pub(super) began: SystemTime,
-    pub(super) took: Duration,
-    /// Whether it succeeded.
-    pub(super) done: bool,
-}
-
-impl Work {
-    fn that_took(name: &'static str, took: Duration, done: bool) -> Self {
-        Self { name, began: Timer::started(took).began(), took, done }
-    }
-}
+/// How far the clock of this node may be behind that of the leader which admitted an apply.
+const CLOCKS_DIFFER: Duration = Duration::from_secs(1);
 
 /// See the module.
 pub(crate) struct EngineSpans {
@@ -64,8 +52,8 @@ impl EngineSpans {
     }
 
     fn note(&self, request: &ContainerRequest, work: Work) {
-        if self.store.read(|state| is_traced(state, &request.instance)) {
-            self.notes().add(request, work);
+        if let Some(applied_at) = self.store.read(|state| traced_since(state, &request.instance)) {
+            self.notes().add(request, work, moment(applied_at) - CLOCKS_DIFFER);
         }
     }
 }
@@ -79,30 +67,31 @@ impl Notes {
         self.pulls.push_back((Arc::clone(image), work));
     }
 
-    fn add(&mut self, request: &ContainerRequest, work: Work) {
+    /// Adds what was done, and the pull of its image that came before, unless that was for an earlier apply.
+    fn add(&mut self, request: &ContainerRequest, work: Work, since: SystemTime) {
         let pull = self.pulls.iter().find(|(image, _)| *image == request.image);
-        let pull = pull.map(|(_, pull)| pull.clone());
+        let pull = pull.map(|(_, pull)| pull.clone()).filter(|pull| pull.began >= since);
         if !self.works.contains_key(&request.instance) && self.works.len() == INSTANCES_MAX {
             self.works.pop_first();
         }
         let works = self.works.entry(request.instance.clone()).or_default();
-        if works.is_empty() {
-            works.extend(pull);
-        }
         if works.len() < WORKS_MAX {
-            works.push(work);
+            let pull = pull.filter(|pull| !works.contains(pull));
+            works.extend(pull.into_iter().chain([work]));
         }
     }
 }
 
-/// Whether the instance is one of a revision whose trace is recorded.
-fn is_traced(state: &ClusterState, id: &InstanceId) -> bool {
-    let Some(slot) = state.slots.get(&id.replica) else { return false };
-    let deployment = state.deployments.get(&slot.service.deployment);
-    let record = deployment.and_then(|one| one.revisions.get(&slot.current.revision));
-    let trace = record.and_then(|record| record.trace);
-    slot.current.raft_index == id.raft_index
-        && trace.is_some_and(|trace| trace.sampled() == Sampled::Yes)
+/// When the revision of an instance was applied, if its trace is recorded.
+fn traced_since(state: &ClusterState, id: &InstanceId) -> Option<Timestamp> {
+    let slot = state.slots.get(&id.replica)?;
+    if slot.current.raft_index != id.raft_index {
+        return None;
+    }
+    let deployment = state.deployments.get(&slot.service.deployment)?;
+    let record = deployment.revisions.get(&slot.current.revision)?;
+    let trace = record.trace.filter(|trace| trace.sampled() == Sampled::Yes);
+    trace.map(|_| record.applied_at)
 }
 
 impl EngineObserver for EngineSpans {
@@ -121,6 +110,9 @@ impl EngineObserver for EngineSpans {
     }
 
     fn started(&self, request: &ContainerRequest, took: Duration, result: Result<(), &StartError>) {
-        self.note(request, Work::that_took("start container", took, result.is_ok()));
+        // The agent asks for the image in this way: it is no attempt.
+        if !matches!(result, Err(StartError::ImageAbsent { .. })) {
+            self.note(request, Work::that_took("start container", took, result.is_ok()));
+        }
     }
 }

@@ -14,8 +14,9 @@ use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::engine::EngineSpans;
-use super::instance::{Following, Started, is_settled, moment, plan_id};
+use super::instance::{Following, Started, is_settled, plan_id};
 use super::open::{End, Open, OpenApplies, PATIENCE};
+use super::work::moment;
 
 /// See the module.
 pub(crate) struct TraceLoop {

@@ -1,11 +1,11 @@
 //! The spans of one instance on this node, from when it was seen until it is healthy. Pure.
 
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use jaco_trace::{Attribute, Kind, Span, Status, derived_span_id};
-use jaco_types::{InstanceId, InstanceObserved, ReplicaState, Timestamp, TraceContext};
+use jaco_types::{InstanceId, InstanceObserved, ReplicaState, TraceContext};
 
-use super::engine::Work;
+use super::work::{Work, moment};
 
 /// An instance of a followed apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,15 +63,13 @@ impl Started<'_> {
                 Status::Done,
             ));
         }
-        spans.extend(works.into_iter().map(|work| {
+        spans.extend(works.into_iter().zip(0_u32..).map(|(work, number)| {
             let status = if work.done { Status::Done } else { Status::Failed("engine".to_owned()) };
-            span(
-                within,
-                work.name,
-                (work.began, work.began + work.took),
-                attributes.clone(),
-                status,
-            )
+            let times = (work.began, work.began + work.took);
+            let span = span(within, work.name, times, attributes.clone(), status);
+            // Several attempts are several spans.
+            let id = derived_span_id(&within, work.name, &format!("{text}/{number}"));
+            Span { id, ..span }
         }));
         let (status, attributes) = outcome(observed, attributes);
         let start = span(parent, "start replica", (began, ended), attributes, status);
@@ -121,16 +119,12 @@ fn span(
     Span { place, id, kind: Kind::Internal, name, began, took, attributes, status }
 }
 
-/// A time of the state, which counts milliseconds.
-pub(super) fn moment(at: Timestamp) -> SystemTime {
-    SystemTime::UNIX_EPOCH + Duration::from_millis(at.0)
-}
-
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
+    use std::time::Duration;
 
-    use jaco_types::{NodeId, ReasonCode, ReplicaId, Sampled, ServiceKey, StateIndex};
+    use jaco_types::{NodeId, ReasonCode, ReplicaId, Sampled, ServiceKey, StateIndex, Timestamp};
 
     use super::*;
 
@@ -178,6 +172,10 @@ mod tests {
     #[test]
     fn a_start_covers_what_was_done_for_it() {
         let works = vec![work("pull image", 2_000, true), work("start container", 4_000, true)];
+        let attempts = [works.clone(), works.clone()].concat();
+        let ids = spans(Some(&observed(ReplicaState::Running)), attempts);
+        let ids: BTreeSet<_> = ids.into_iter().map(|span| span.id).collect();
+        assert_eq!(ids.len(), 6, "attempts are told apart");
         let spans = spans(Some(&observed(ReplicaState::Running)), works);
         let names: Vec<_> = spans.iter().map(|span| span.name).collect();
         assert_eq!(names, ["first healthy", "pull image", "start container", "start replica"]);

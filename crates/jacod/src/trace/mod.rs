@@ -6,12 +6,14 @@
 //! open       the applies that are followed, until they have converged
 //! follow     the loop: looks at the state and at plans, and records
 //! instance   the spans of one instance
+//! work       what the engine did, and the times of the state
 //! ```
 
 mod engine;
 mod follow;
 mod instance;
 mod open;
+mod work;
 
 use std::sync::Arc;
 
