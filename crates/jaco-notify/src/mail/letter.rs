@@ -11,6 +11,9 @@ use crate::failure::SendError;
 /// The most characters of a subject.
 const SUBJECT_CHARS_MAX: usize = 160;
 
+/// The most characters of another header: an id with the longest host of an address.
+const HEADER_CHARS_MAX: usize = 500;
+
 /// The most characters of a text.
 const TEXT_CHARS_MAX: usize = 16_000;
 
@@ -28,7 +31,7 @@ pub struct Mail {
 /// The mail as it is sent.
 pub(super) fn letter(to: &MailEndpoint, id: &str, mail: &Mail) -> Result<Vec<u8>, SendError> {
     let header = |name, value: &str| {
-        HeaderValue::new(HeaderName::new_from_ascii_str(name), line(value, SUBJECT_CHARS_MAX))
+        HeaderValue::new(HeaderName::new_from_ascii_str(name), line(value, HEADER_CHARS_MAX))
     };
     let message_id = format!("<{}@{}>", id.replace('/', "."), to.from().host());
     let mut builder = Message::builder()
