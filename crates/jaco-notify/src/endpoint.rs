@@ -127,7 +127,7 @@ mod tests {
         let secret = "hunter2-hunter2-hunter2";
         let signed = Endpoint::Web(WebEndpoint::signed(address(), secret).unwrap());
         assert_eq!(*signed.to_bytes(), b"https://a.example/x\nhunter2-hunter2-hunter2");
-        let web = |bytes| match Endpoint::from_bytes(bytes).unwrap() {
+        let web = |bytes: &[u8]| match Endpoint::from_bytes(bytes).unwrap() {
             Endpoint::Web(web) => web,
             Endpoint::Mail(mail) => panic!("{mail:?}"),
         };

@@ -66,13 +66,6 @@ fn parts() -> Vec<Kind> {
             password: SECRETS[2].to_owned(),
         }),
         Kind::Network(BackupNetwork { name: "back".to_owned(), internal: true, prefix_length: 25 }),
-        Kind::NotifyTarget(BackupNotifyTarget {
-            name: "ops".to_owned(),
-            form: "webhook".to_owned(),
-            url: format!("https://a.example/{}", SECRETS[3]),
-            secret: SECRETS[4].to_owned(),
-            ..BackupNotifyTarget::default()
-        }),
         piece("welcome"),
         piece(&config.text()),
         piece(&secret.text()),
@@ -91,6 +84,13 @@ fn parts() -> Vec<Kind> {
                 service: "web".to_owned(),
                 ..AllocationRef::default()
             }],
+        }),
+        Kind::NotifyTarget(BackupNotifyTarget {
+            name: "ops".to_owned(),
+            form: "webhook".to_owned(),
+            url: format!("https://a.example/{}", SECRETS[3]),
+            secret: SECRETS[4].to_owned(),
+            ..BackupNotifyTarget::default()
         }),
     ]
 }

@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn what_does_not_fit_together_is_not_taken() {
         let (one, from) = (to(&["ann@example.com"]), "jaco@example.com");
-        let refused = |server, password, to: &[String]| {
+        let refused = |server: &str, password: &str, to: &[String]| {
             MailEndpoint::new(server, password, from, to).unwrap_err()
         };
         let (signed, open) = ("smtps://jaco@a.example", "smtps://a.example");
