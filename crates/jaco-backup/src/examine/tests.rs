@@ -179,7 +179,7 @@ fn each_fault_is_named() {
             matches!(&faults[..], [(found, line)] if *found == code && line.contains(reason)),
             "{reason}: {faults:?}"
         );
-        assert_eq!(examined.objects.len(), 6, "{reason}");
+        assert_eq!(examined.objects.len(), 7, "{reason}");
     };
     let damaged = ErrorCode::BackupInvalid;
     // Contents: of a config, its list, a secret.
