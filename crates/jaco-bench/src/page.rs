@@ -84,7 +84,7 @@ async fn browser(ours: &Ours) -> Result<Browser> {
     let browser = Browser::start(&site, Scripts::Run).await;
     browser.open("/ui").await;
     browser.fill("#token", &ours.token).await;
-    browser.click("form.login button").await;
+    browser.follow("form.login button").await;
     ensure!(browser.path().await == "/ui", "the browser is not signed in");
     Ok(browser)
 }

@@ -150,6 +150,22 @@ impl Browser {
         self.command("POST", &format!("/element/{element}/click"), json!({})).await;
     }
 
+    /// Clicks what a CSS selector finds and leads to another page, and waits until that is loaded.
+    pub async fn follow(&self, selector: &str) {
+        self.run("document.documentElement.dataset.left = 'yes'").await;
+        self.click(selector).await;
+        eventually("the next page is loaded", || async {
+            let body = "return document.readyState === 'complete' && !document.documentElement.dataset.left";
+            let path = format!("/session/{}/execute/sync", self.session);
+            let script = json!({"script": body, "args": []});
+            match self.ask("POST", &path, script).await {
+                Ok(Value::Bool(true)) => Ok(()),
+                other => Err(other),
+            }
+        })
+        .await;
+    }
+
     /// Types into what a CSS selector finds.
     pub async fn fill(&self, selector: &str, text: &str) {
         let element = self.element(selector).await;

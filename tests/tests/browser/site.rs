@@ -79,7 +79,7 @@ pub(crate) async fn signed_in_by_link(cluster: &Cluster, scripts: Scripts, path:
     let browser = Browser::start(&site(cluster, &cluster.nodes[0]), scripts).await;
     let url = made["url"].as_str().expect("an address");
     browser.open(url.strip_prefix(browser.origin()).expect("an address of this node")).await;
-    browser.click("form.login button").await;
+    browser.follow("form.login button").await;
     browser.open(path).await;
     browser
 }
@@ -87,7 +87,7 @@ pub(crate) async fn signed_in_by_link(cluster: &Cluster, scripts: Scripts, path:
 /// Fills in the form.
 pub(crate) async fn sign_in(browser: &Browser, token: &str) {
     browser.fill("#token", token).await;
-    browser.click("form.login button").await;
+    browser.follow("form.login button").await;
 }
 
 /// The pages that a viewer has.

@@ -102,6 +102,7 @@ fn pages_for(rights: Rights) -> (BTreeSet<String>, BTreeSet<String>) {
         status: &status,
         history: Ok(history),
         routes: Ok(Vec::new()),
+        around: None,
     };
     let node = NodePage {
         cluster: &cluster,

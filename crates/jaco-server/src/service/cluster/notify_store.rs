@@ -94,7 +94,8 @@ impl Write for v1::PauseNotifyTargetRequest {
         };
         mail_and_pauses_may_begin(&state)?;
         let skipped = match change {
-            PauseChange::Resume => notifications_behind(&state, target),
+            // What decisions are made by has no audit log.
+            PauseChange::Resume => member.store.read(|state| notifications_behind(state, target)),
             PauseChange::Pause | PauseChange::CatchUp => 0,
         };
         let command = NotifyPause::new(name.clone(), change).into();
