@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::auth::cluster_key::ClusterKey;
 use crate::auth::refusals::Refusals;
+use crate::auth::sign_in_links::SignInLinks;
 use crate::auth::uses::TokenUses;
 use crate::edge::EdgeProbe;
 use crate::feeds::Feeds;
@@ -31,7 +32,6 @@ use crate::raft::RaftStore;
 use crate::recovery::Recovery;
 use crate::router::RouterProbe;
 use crate::status::{from_propose_error, invalid};
-use crate::ui::SignInLinks;
 
 /// A member of a cluster.
 pub struct Member {

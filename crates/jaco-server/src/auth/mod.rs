@@ -3,9 +3,12 @@
 pub(crate) mod authority;
 pub(crate) mod cluster_key;
 pub(crate) mod connection;
+pub(crate) mod credential;
 pub mod permission;
+pub(crate) mod random_name;
 pub mod refusals;
 pub(crate) mod reseal;
+pub(crate) mod sign_in_links;
 pub mod uses;
 
 use std::net::SocketAddr;

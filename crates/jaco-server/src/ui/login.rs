@@ -9,12 +9,12 @@ use tonic::codegen::http::request::Parts;
 use tonic::codegen::http::{HeaderMap, Response, StatusCode};
 use tonic::metadata::MetadataMap;
 
-use super::credential::Credential;
 use super::form::Form;
-use super::links::LINK_LIFE;
 use super::sessions::Sessions;
 use super::{answer, cookie, origin};
 use crate::auth::connection::Caller;
+use crate::auth::credential::Credential;
+use crate::auth::sign_in_links::LINK_LIFE;
 use crate::gateway;
 use crate::service::Context;
 use crate::status::invalid;

@@ -10,13 +10,10 @@ mod answer;
 mod change;
 mod closer;
 mod cookie;
-mod credential;
 mod earlier;
 mod events;
 mod form;
-mod links;
 mod login;
-mod name;
 mod origin;
 mod read;
 mod sessions;
@@ -43,9 +40,6 @@ use crate::member::Member;
 use crate::service::Context;
 use crate::view;
 
-pub(crate) use self::credential::Credential;
-pub(crate) use self::links::LINK_LIFE;
-pub use self::links::SignInLinks;
 pub(crate) use self::sessions::{Session, Sessions};
 
 /// Pages that are put together at a time. Each holds messages of up to 8 MiB.

@@ -13,8 +13,8 @@ use std::time::Duration;
 use jaco_types::{Identity, Rejection};
 use tokio::time::Instant;
 
-use super::credential::Credential;
-use super::name::{self, NameHash};
+use crate::auth::credential::Credential;
+use crate::auth::random_name::{self, NameHash};
 
 /// How long a session lasts at most.
 pub(super) const LIFE: Duration = Duration::from_secs(12 * 3600);
@@ -80,7 +80,7 @@ impl Sessions {
         by: Identity,
         from: IpAddr,
     ) -> Result<String, Rejection> {
-        let name = name::fresh()?;
+        let name = random_name::fresh()?;
         let now = Instant::now();
         let mut held = self.lock();
         held.retain(|_, session| !session.is_over(now));
@@ -90,13 +90,13 @@ impl Sessions {
         if held.len() >= SESSIONS_MAX {
             end_longest_unused(&mut held, |_| true);
         }
-        held.insert(name::hash(&name), Held { credential, by, from, began: now, used: now });
+        held.insert(random_name::hash(&name), Held { credential, by, from, began: now, used: now });
         Ok(name)
     }
 
     /// The session of this name, if it is not over and began at this address. It is used by this.
     pub(super) fn find(&self, name: &str, from: IpAddr) -> Option<Session> {
-        let name = name::hash(name);
+        let name = random_name::hash(name);
         let now = Instant::now();
         let mut held = self.lock();
         let session = held.get_mut(&name)?;
@@ -113,7 +113,7 @@ impl Sessions {
 
     /// Ends the session of this name, wherever that comes from: who knows it may end it.
     pub(super) fn end_named(&self, name: &str) {
-        self.lock().remove(&name::hash(name));
+        self.lock().remove(&random_name::hash(name));
     }
 
     /// Ends a session whose credential does not count any more.

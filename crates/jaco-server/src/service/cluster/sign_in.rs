@@ -6,8 +6,9 @@ use jaco_ui::link::Link;
 use tonic::metadata::MetadataMap;
 
 use crate::auth::connection::Caller;
+use crate::auth::credential::Credential;
+use crate::auth::sign_in_links::LINK_LIFE;
 use crate::member::Member;
-use crate::ui::{Credential, LINK_LIFE};
 
 /// Makes a link that signs a browser in with the credential of a request, which was found to count.
 ///

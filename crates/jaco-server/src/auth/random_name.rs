@@ -8,13 +8,13 @@ use ring::rand::{SecureRandom, SystemRandom};
 const NAME_BYTES: usize = 32;
 
 /// What is kept of a name.
-pub(super) type NameHash = [u8; 32];
+pub(crate) type NameHash = [u8; 32];
 
 /// A new name.
 ///
 /// # Errors
 /// `internal` if this machine has no random numbers.
-pub(super) fn fresh() -> Result<String, Rejection> {
+pub(crate) fn fresh() -> Result<String, Rejection> {
     let mut name = [0; NAME_BYTES];
     SystemRandom::new()
         .fill(&mut name)
@@ -22,7 +22,7 @@ pub(super) fn fresh() -> Result<String, Rejection> {
     Ok(hex::encode(name))
 }
 
-pub(super) fn hash(name: &str) -> NameHash {
+pub(crate) fn hash(name: &str) -> NameHash {
     let hash = digest(&SHA256, name.as_bytes());
     hash.as_ref().try_into().expect("SHA-256 has 32 bytes")
 }

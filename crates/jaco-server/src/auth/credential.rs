@@ -50,7 +50,7 @@ impl Credential {
     }
 
     /// Puts it into the place where a client has its own. A caller over the socket has one already, and keeps it.
-    pub(super) fn show(&self, caller: &mut Caller, headers: &mut HeaderMap) {
+    pub(crate) fn show(&self, caller: &mut Caller, headers: &mut HeaderMap) {
         let Some((source, standing)) = caller.on_network() else { return };
         let standing = standing.clone();
         match self {

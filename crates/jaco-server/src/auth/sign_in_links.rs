@@ -11,7 +11,7 @@ use jaco_types::{Identity, Rejection};
 use tokio::time::Instant;
 
 use super::credential::Credential;
-use super::name::{self, NameHash};
+use super::random_name::{self, NameHash};
 
 /// How long a link is good for.
 pub(crate) const LINK_LIFE: Duration = Duration::from_secs(300);
@@ -30,9 +30,9 @@ pub struct SignInLinks {
 
 /// Who a link signs in.
 #[derive(Debug, Clone)]
-pub(super) struct Offer {
-    pub(super) credential: Credential,
-    pub(super) by: Identity,
+pub(crate) struct Offer {
+    pub(crate) credential: Credential,
+    pub(crate) by: Identity,
     made: Instant,
 }
 
@@ -42,7 +42,7 @@ impl SignInLinks {
     /// # Errors
     /// `internal` if this machine has no random numbers.
     pub(crate) fn issue(&self, credential: Credential, by: Identity) -> Result<String, Rejection> {
-        let name = name::fresh()?;
+        let name = random_name::fresh()?;
         let mut held = self.current();
         if held.values().filter(|offer| offer.by == by).count() >= PER_USER_MAX {
             end_oldest(&mut held, |offer| offer.by == by);
@@ -50,18 +50,18 @@ impl SignInLinks {
         if held.len() >= LINKS_MAX {
             end_oldest(&mut held, |_| true);
         }
-        held.insert(name::hash(&name), Offer { credential, by, made: Instant::now() });
+        held.insert(random_name::hash(&name), Offer { credential, by, made: Instant::now() });
         Ok(name)
     }
 
     /// Who a link signs in, if it is good. It stays so.
-    pub(super) fn look(&self, name: &str) -> Option<Identity> {
-        self.current().get(&name::hash(name)).map(|offer| offer.by.clone())
+    pub(crate) fn look(&self, name: &str) -> Option<Identity> {
+        self.current().get(&random_name::hash(name)).map(|offer| offer.by.clone())
     }
 
     /// Uses a link up.
-    pub(super) fn take(&self, name: &str) -> Option<Offer> {
-        self.current().remove(&name::hash(name))
+    pub(crate) fn take(&self, name: &str) -> Option<Offer> {
+        self.current().remove(&random_name::hash(name))
     }
 
     /// Those that are not too old.
