@@ -81,10 +81,7 @@ async fn an_open_page_changes_by_itself() {
     eventually("the page shows the new deployment", || async {
         let found =
             browser.run("return !!document.querySelector('a[href=\"/ui/deployments/blog\"]')");
-        match found.await {
-            Value::Bool(true) => Ok(()),
-            _ => Err(browser.text().await),
-        }
+        if found.await == json!(true) { Ok(()) } else { Err(browser.text().await) }
     })
     .await;
     let state = browser

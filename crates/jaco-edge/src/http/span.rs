@@ -81,7 +81,7 @@ impl OpenSpan {
     }
 
     /// Hands the span over, if its trace is recorded.
-    pub(super) fn end(mut self: Box<Self>, end: End) {
+    pub(super) fn end(mut self, end: End) {
         if self.span.place.sampled() == Sampled::Yes {
             self.span.took = self.began.elapsed();
             self.span.is_complete = end == End::Complete;

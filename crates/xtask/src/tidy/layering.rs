@@ -337,7 +337,9 @@ mod tests {
             "jaco-server",
             "rustls",
             None,
-            &["may not use rustls: it belongs to jaco-pki, jaco-edge, jaco-acme, jaco-notify"],
+            &[
+                "may not use rustls: it belongs to jaco-pki, jaco-edge, jaco-acme, jaco-notify, jaco-trace",
+            ],
         );
     }
 
