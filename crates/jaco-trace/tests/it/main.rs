@@ -21,18 +21,19 @@ struct Running {
 
 fn run(collector: &Collector) -> Running {
     let headers = [("authorization".to_owned(), "Bearer t0ken".to_owned())];
-    let endpoint = Endpoint::new(&collector.base(), BTreeMap::from(headers)).unwrap();
+    let endpoint = Endpoint::new(&collector.base(), BTreeMap::from(headers));
+    let endpoint = endpoint.expect("an endpoint");
     let resource = vec![("service.name", "jacod".to_owned()), ("host.name", "n1".to_owned())];
     let tally = TraceTally::default();
-    let (tracer, exporter) =
-        Exporter::new(&endpoint, resource, Sampling::ALL, tally.clone()).unwrap();
+    let exporter = Exporter::new(&endpoint, resource, Sampling::ALL, tally.clone());
+    let (tracer, exporter) = exporter.expect("an exporter");
     let (stop, stopped) = oneshot::channel();
     let task = tokio::spawn(exporter.run(async { drop(stopped.await) }));
     Running { tracer, tally, stop, task }
 }
 
 fn place() -> TraceContext {
-    TraceContext::new([0x4b; 16], [0xf0; 8], Sampled::Yes).unwrap()
+    TraceContext::new([0x4b; 16], [0xf0; 8], Sampled::Yes).expect("a context")
 }
 
 fn span() -> Span {
