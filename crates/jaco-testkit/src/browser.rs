@@ -12,6 +12,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper::Request;
 use hyper_util::rt::TokioIo;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
@@ -62,7 +63,9 @@ impl Browser {
         let (ip, port) = site.address.rsplit_once(':').expect("ip:port");
         let name = &site.name;
         let at = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
-        let driver = Command::new("chromedriver")
+        // The browser starts processes that outlive it: they are kept in a namespace.
+        let driver = Command::new("unshare")
+            .args(["--pid", "--fork", "--kill-child=KILL", "--mount-proc", "chromedriver"])
             .arg(format!("--port={}", at.port()))
             .env("HOME", home.path())
             .env("TMPDIR", home.path())
@@ -227,10 +230,17 @@ impl Browser {
             .collect()
     }
 
+    /// What a CSS selector finds, once it is there.
     async fn element(&self, selector: &str) -> String {
-        let wanted = json!({"using": "css selector", "value": selector});
-        let found = self.command("POST", "/element", wanted).await;
-        found[ELEMENT].as_str().expect("an element").to_owned()
+        let path = format!("/session/{}/element", self.session);
+        eventually(&format!("{selector} is on the page"), || async {
+            let wanted = json!({"using": "css selector", "value": selector});
+            match self.ask("POST", &path, wanted).await {
+                Ok(found) => found[ELEMENT].as_str().map(str::to_owned).ok_or(found.to_string()),
+                Err(problem) => Err(format!("{problem}: {}", self.text().await)),
+            }
+        })
+        .await
     }
 
     async fn command(&self, method: &str, path: &str, body: Value) -> Value {
@@ -276,11 +286,18 @@ impl Browser {
 }
 
 impl Drop for Browser {
+    /// Ends all processes of the browser, and waits until they are gone: the driver is the first process of a namespace, whose
+    /// end is that of all others in it.
     fn drop(&mut self) {
-        // The driver ends the browser with itself when it is asked to; killed, it would leave it.
-        let pid = rustix::process::Pid::from_child(&self.driver);
-        // It may have ended by itself.
-        let _: Result<(), _> = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        let holder = self.driver.id();
+        let children = format!("/proc/{holder}/task/{holder}/children");
+        let children = std::fs::read_to_string(children).unwrap_or_default();
+        let first = children.split_whitespace().find_map(|pid| pid.parse().ok());
+        match first.and_then(Pid::from_raw) {
+            // It may have ended by itself.
+            Some(driver) => kill_process(driver, Signal::KILL).unwrap_or_default(),
+            None => drop(self.driver.kill()),
+        }
         drop(self.driver.wait());
     }
 }
