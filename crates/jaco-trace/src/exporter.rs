@@ -91,7 +91,7 @@ impl Exporter {
         }
     }
 
-    /// Sends batches until there is nobody any more who could hand spans over. `batch` is what is not sent yet.
+    /// Sends batches until the last [`Tracer`], which hands spans over, is dropped. `batch` is what is not sent yet.
     async fn export(&mut self, batch: &mut Vec<Span>) {
         let mut health = Health::Good;
         while fill(batch, &mut self.queued).await == Filled::Some {

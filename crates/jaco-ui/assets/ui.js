@@ -3,7 +3,7 @@
 (() => {
   const RETRY_MS = 10000;
   const AGE_MS = 30000;
-  // A frame has at most so much of an update, so that scrolling and typing stay smooth on a page of 1,000 replicas.
+  // So much of an update is made at a time: in between the browser scrolls and takes input.
   const SLICE_MS = 12;
   const state = document.getElementById("live");
   const main = document.getElementById("main");
