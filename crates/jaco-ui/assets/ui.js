@@ -1,13 +1,18 @@
-// Fetches the page again when the node says that something has changed. Everything is there without it.
+// Keeps an open page up to date: fetches it again when the node says that something has changed, or adds the log lines that
+// the node sends. Everything is there without it.
 "use strict";
 (() => {
   const RETRY_MS = 10000;
   const AGE_MS = 30000;
   // So much of an update is made at a time: in between the browser scrolls and takes input.
-  const SLICE_MS = 12;
+  const SLICE_MS = 8;
+  // Characters that are parsed at a time.
+  const PART = 8192;
+  // Log lines that are added; what is older goes.
+  const LINES_MAX = 5000;
   const state = document.getElementById("live");
   const main = document.getElementById("main");
-  if (!state || !main || !main.dataset.live) return;
+  if (!state || !main || !(main.dataset.live || main.dataset.lines)) return;
 
   let source = null;
   let fetching = false;
@@ -27,15 +32,14 @@
   // Changes what is different and leaves the rest, so that focus, selection and what was opened or scrolled stay.
   // Yields after each part, so that the caller can pause.
   function* patch(old, newer) {
+    yield;
     if (old.isEqualNode(newer)) return;
     if (old.nodeName !== newer.nodeName || old.id !== newer.id) {
       old.replaceWith(newer);
-      yield;
       return;
     }
     if (old.nodeType !== Node.ELEMENT_NODE) {
       old.data = newer.data;
-      yield;
       return;
     }
     // What a user has opened stays open.
@@ -65,20 +69,36 @@
     if (node.nodeType !== Node.ELEMENT_NODE) return "";
     return node.id || (node.nodeName === "TR" && node.cells[0] ? node.cells[0].textContent : "");
   };
-  const nextFrame = () => new Promise((resume) => setTimeout(resume, 0));
+
+  // Ends a turn of the browser once it has taken long enough, so that a frame can be drawn in between.
+  const turns = () => {
+    let began = performance.now();
+    return async () => {
+      if (performance.now() - began < SLICE_MS) return;
+      await new Promise((resume) => setTimeout(resume, 0));
+      began = performance.now();
+    };
+  };
+
+  // Reads a document part by part. DOMParser would take a large one in one turn.
+  const parse = async (text, pause) => {
+    const page = document.implementation.createHTMLDocument();
+    page.open();
+    for (let at = 0; at < text.length; at += PART) {
+      page.write(text.slice(at, at + PART));
+      await pause();
+    }
+    page.close();
+    return page;
+  };
 
   // Makes this page as a newer one is.
   const show = async (text) => {
-    const page = new DOMParser().parseFromString(text, "text/html");
+    const pause = turns();
+    const page = await parse(text, pause);
     const newer = page.getElementById("main");
     if (!newer) return false;
-    await nextFrame();
-    let began = performance.now();
-    for (const _ of patch(main, document.adoptNode(newer))) {
-      if (performance.now() - began < SLICE_MS) continue;
-      await nextFrame();
-      began = performance.now();
-    }
+    for (const _ of patch(main, newer)) await pause();
     document.title = page.title;
     return true;
   };
@@ -115,21 +135,53 @@
     }
   };
 
+  // The lines that are as old as the newest one that is shown: they are sent again.
+  let repeated = new Set();
+  // Whoever reads further up is not disturbed by what is added below.
+  let follows = true;
+  const log = () => document.querySelector("pre.log");
+  const toEnd = () => {
+    if (follows) log().scrollTop = log().scrollHeight;
+  };
+
+  const add = (event) => {
+    const lines = log();
+    for (const line of event.data.split("\n")) if (!repeated.delete(line)) lines.append(line + "\n");
+    while (lines.childNodes.length > LINES_MAX) lines.firstChild.remove();
+    toEnd();
+  };
+
+  const followLines = () => {
+    const shown = log().textContent.trimEnd().split("\n");
+    const newest = shown.at(-1).split(" ")[0];
+    repeated = new Set(shown.filter((line) => line.startsWith(newest)));
+    toEnd();
+    source = new EventSource(main.dataset.lines);
+    source.addEventListener("lines", add);
+  };
+
   const listen = () => {
     clearTimeout(timer);
     if (document.hidden || source) return;
-    source = new EventSource(main.dataset.live);
-    source.addEventListener("changed", refresh);
+    if (main.dataset.lines) {
+      followLines();
+    } else if (main.dataset.live) {
+      source = new EventSource(main.dataset.live);
+      source.addEventListener("changed", refresh);
+    } else {
+      // What was looked at is gone for now.
+      timer = setTimeout(resume, RETRY_MS);
+      return;
+    }
     source.onopen = () => say("Live: this page changes by itself.");
     source.onerror = () => {
       say("▲ Not live at the moment. What is shown is of " + clock(shownAt) + ".");
       source.close();
       source = null;
-      timer = setTimeout(() => {
-        refresh().then(listen);
-      }, RETRY_MS);
+      timer = setTimeout(resume, RETRY_MS);
     };
   };
+  const resume = () => refresh().then(listen);
 
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) {
@@ -137,15 +189,22 @@
       if (source) source.close();
       source = null;
     } else {
-      refresh().then(listen);
+      resume();
     }
   });
+  document.addEventListener(
+    "scroll",
+    ({ target }) => {
+      if (target === log()) follows = target.scrollTop + target.clientHeight >= target.scrollHeight - 4;
+    },
+    true,
+  );
   document.addEventListener("focusout", () => {
     if (again) setTimeout(refresh, 0);
   });
   // Ages grow although nothing changes.
   setInterval(() => {
-    if (!document.hidden) refresh();
+    if (!document.hidden && main.dataset.live) refresh();
   }, AGE_MS);
   listen();
 })();

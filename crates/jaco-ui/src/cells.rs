@@ -14,12 +14,18 @@ pub(crate) struct Table {
     caption: &'static str,
     heads: Vec<Cow<'static, str>>,
     rows: Vec<Vec<Node>>,
+    class: &'static str,
 }
 
 impl Table {
     pub(crate) fn new(caption: &'static str, heads: &[&'static str]) -> Self {
         let heads = heads.iter().map(|head| Cow::Borrowed(*head)).collect();
-        Self { caption, heads, rows: Vec::new() }
+        Self { caption, heads, rows: Vec::new(), class: "" }
+    }
+
+    /// What its style knows it by.
+    pub(crate) fn class(self, class: &'static str) -> Self {
+        Self { class, ..self }
     }
 
     /// A further column.
@@ -50,10 +56,9 @@ impl Table {
             }
             row
         });
-        let table = el("table")
-            .with(el("caption").with(self.caption))
-            .with(head)
-            .with(el("tbody").all(rows));
+        let table = if self.class.is_empty() { el("table") } else { el("table").class(self.class) };
+        let table =
+            table.with(el("caption").with(self.caption)).with(head).with(el("tbody").all(rows));
         el("div")
             .class("scroll")
             .attr("role", "region")

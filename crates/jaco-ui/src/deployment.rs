@@ -16,7 +16,7 @@ use crate::html::{Element, Node, el};
 use crate::link::Link;
 use crate::offered;
 use crate::problem::Part;
-use crate::shell::{Frame, Page, Place};
+use crate::shell::{Frame, Live, Page, Place};
 use crate::when::{self, Around, When};
 
 /// How many replicas the list has. The map and the counts have all of them.
@@ -69,6 +69,7 @@ impl DeploymentPage<'_> {
             When::At(index) => format!("Deployment {name} at index {index}"),
         };
         let live = (at == When::Now).then(|| Link::events().with("deployment", name));
+        let live = live.map(Live::Changes);
         let page = Page { heading, place: Place::Elsewhere, content, live };
         page.html(frame, Some(self.cluster))
     }
@@ -372,7 +373,8 @@ pub(crate) fn table<'r>(
             "Notes",
             "Last end",
         ],
-    );
+    )
+    .class("replicas");
     for one in replicas {
         let node: Node = match one.node.as_str() {
             "" => "–".into(),

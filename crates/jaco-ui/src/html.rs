@@ -127,10 +127,17 @@ fn escape_into(text: &str, to: &mut String) {
             '>' => to.push_str("&gt;"),
             '"' => to.push_str("&quot;"),
             '\'' => to.push_str("&#39;"),
-            '\n' | '\t' => to.push(c),
-            c if c.is_control() || turns_text(c) => to.push('\u{fffd}'),
-            c => to.push(c),
+            c => to.push(visible(c)),
         }
+    }
+}
+
+/// The character as it is shown: itself, unless it would change what is shown around it.
+pub(crate) fn visible(c: char) -> char {
+    match c {
+        '\n' | '\t' => c,
+        c if c.is_control() || turns_text(c) => '\u{fffd}',
+        c => c,
     }
 }
 

@@ -37,7 +37,7 @@ pub use difference::DifferencePage;
 pub use html::escape;
 pub use jaco_sentences::plan::bound_by_data;
 pub use login::{Login, Offer, SignedOut};
-pub use logs::LogsPage;
+pub use logs::{LogsPage, Named, line_text};
 pub use network::NetworkPage;
 pub use node::NodePage;
 pub use overview::OverviewPage;

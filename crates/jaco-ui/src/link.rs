@@ -14,6 +14,9 @@ pub const LOGOUT: &str = "/ui/logout";
 /// Where a browser is told about changes.
 pub const EVENTS: &str = "/ui/events";
 
+/// Where a browser is sent log lines as they come.
+pub const LINES: &str = "/ui/events/lines";
+
 /// What would be if something were otherwise.
 pub const WHATIF: &str = "/ui/whatif";
 
@@ -97,6 +100,12 @@ impl Link {
         Self(EVENTS.to_owned())
     }
 
+    /// What sends log lines as they come.
+    #[must_use]
+    pub fn lines() -> Self {
+        Self(LINES.to_owned())
+    }
+
     /// Where to sign in.
     #[must_use]
     pub fn login() -> Self {
@@ -145,6 +154,12 @@ impl fmt::Display for Link {
 #[must_use]
 pub fn is_below(path: &str) -> bool {
     path.strip_prefix(PREFIX).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Whether a path is that of a stream, which a script reads: it is answered by a status and a line of text, never by a page.
+#[must_use]
+pub fn is_stream(path: &str) -> bool {
+    [EVENTS, LINES].contains(&path)
 }
 
 fn encoded(text: &str) -> String {

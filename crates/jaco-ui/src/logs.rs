@@ -4,9 +4,9 @@ use jaco_proto::v1::{ClusterStatusResponse, LogLine};
 use jaco_sentences::time;
 
 use crate::cells::sentence;
-use crate::html::{Element, el};
+use crate::html::{Element, el, visible};
 use crate::link::Link;
-use crate::shell::{Frame, Page, Place};
+use crate::shell::{Frame, Live, Page, Place};
 
 /// How many lines the links of the page ask for.
 const TAILS: [u32; 3] = [50, 200, 1000];
@@ -40,17 +40,28 @@ impl LogsPage<'_> {
         content.extend(self.cut.as_ref().map(|why| {
             el("p").class("banner warning").with(el("b").with("▲ Not all: ")).with(why.clone())
         }));
-        content.push(match self.lines.is_empty() {
-            true => sentence("There are none."),
-            false => self.text(),
-        });
+        // Hidden by the style once there are some.
+        content.extend(
+            self.lines.is_empty().then(|| sentence("There are none so far.").class("none")),
+        );
+        content.push(self.text());
         let page = Page {
             heading: format!("Log lines of {of}"),
             place: Place::Elsewhere,
             content,
-            live: None,
+            live: Some(Live::Lines(self.later())),
         };
         page.html(frame, Some(self.cluster))
+    }
+
+    /// What sends the lines from the newest one on, which is sent again: another one may be as old.
+    fn later(&self) -> Link {
+        let link = Link::lines().with("deployment", &self.deployment);
+        let link = link.with("service", &self.service).with("replica", &self.replica);
+        match self.lines.iter().map(|line| line.at_ms).max() {
+            Some(newest) => link.with("since", &newest.to_string()),
+            None => link,
+        }
     }
 
     fn ways(&self) -> Element {
@@ -67,16 +78,12 @@ impl LogsPage<'_> {
         ways
     }
 
-    /// One line of text for each, as a terminal shows them; with the replica where there are several.
+    /// One line of text for each, as a terminal shows them.
     fn text(&self) -> Element {
-        let names_replicas = self.replica.is_empty();
+        let names = Named::of(&self.replica);
         let mut text = String::new();
         for line in &self.lines {
-            let at = time::rfc3339(line.at_ms).unwrap_or_default();
-            let replica = if names_replicas { &line.replica } else { "" };
-            let told = [at.as_str(), replica, &line.stream, line.text.trim_end()];
-            let told: Vec<_> = told.into_iter().filter(|part| !part.is_empty()).collect();
-            text.push_str(&told.join(" "));
+            text.push_str(&line_text(line, names));
             text.push('\n');
         }
         el("pre")
@@ -86,4 +93,32 @@ impl LogsPage<'_> {
             .attr("aria-label", "Log lines, the oldest first")
             .with(text)
     }
+}
+
+/// Whether lines say of which replica they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Named {
+    /// There are several.
+    Replica,
+    /// All lines are of one.
+    Nothing,
+}
+
+impl Named {
+    /// What lines say if those of this replica alone were asked for, or of all if it is empty.
+    #[must_use]
+    pub fn of(replica: &str) -> Self {
+        if replica.is_empty() { Self::Replica } else { Self::Nothing }
+    }
+}
+
+/// A log line as the page shows it: its time, what it is of, and its text. Has no character that would change what is shown
+/// around it.
+#[must_use]
+pub fn line_text(line: &LogLine, names: Named) -> String {
+    let at = time::rfc3339(line.at_ms).unwrap_or_default();
+    let replica = if names == Named::Replica { &line.replica } else { "" };
+    let told = [at.as_str(), replica, &line.stream, line.text.trim_end()];
+    let told: Vec<_> = told.into_iter().filter(|part| !part.is_empty()).collect();
+    told.join(" ").chars().map(visible).collect()
 }

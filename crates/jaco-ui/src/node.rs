@@ -13,7 +13,7 @@ use crate::html::{Element, Node, el};
 use crate::link::Link;
 use crate::offered;
 use crate::problem::Part;
-use crate::shell::{Frame, Page, Place};
+use crate::shell::{Frame, Live, Page, Place};
 use crate::when::When;
 
 /// The page of a node.
@@ -52,7 +52,7 @@ impl NodePage<'_> {
             heading: format!("Node {}", self.name),
             place: Place::Elsewhere,
             content,
-            live: Some(Link::events()),
+            live: Some(Live::Changes(Link::events())),
         };
         Some(page.html(frame, Some(self.cluster)))
     }

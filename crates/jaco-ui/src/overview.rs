@@ -14,7 +14,7 @@ use crate::cells::{Table, ago, is_current, of_wanted, section, sentence};
 use crate::html::{Element, Node, el};
 use crate::link::Link;
 use crate::problem::Part;
-use crate::shell::{Frame, Page, Place};
+use crate::shell::{Frame, Live, Page, Place};
 use crate::when::{self, Around, When};
 
 /// How many things that need attention are shown. Further ones are counted: who has so many looks at them one by one.
@@ -66,7 +66,7 @@ impl OverviewPage<'_> {
             heading: "Overview".to_owned(),
             place: Place::Overview,
             content,
-            live: Some(Link::events()),
+            live: Some(Live::Changes(Link::events())),
         };
         page.html(frame, Some(self.cluster))
     }

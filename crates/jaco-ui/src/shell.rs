@@ -49,8 +49,16 @@ pub(crate) struct Page {
     pub(crate) heading: String,
     pub(crate) place: Place,
     pub(crate) content: Vec<Element>,
-    /// What tells about changes of it.
-    pub(crate) live: Option<Link>,
+    /// What keeps it up to date while it is open.
+    pub(crate) live: Option<Live>,
+}
+
+/// What keeps an open page up to date.
+pub(crate) enum Live {
+    /// It is made again when this tells of a change.
+    Changes(Link),
+    /// The lines that this sends are added to it.
+    Lines(Link),
 }
 
 impl Page {
@@ -60,7 +68,8 @@ impl Page {
         let site = name.map_or_else(|| "JACO".to_owned(), |name| format!("{name} – JACO"));
         let main = el("main").id("main").attr("tabindex", "-1");
         let main = match &self.live {
-            Some(link) => main.attr("data-live", link.to_string()),
+            Some(Live::Changes(link)) => main.attr("data-live", link.to_string()),
+            Some(Live::Lines(link)) => main.attr("data-lines", link.to_string()),
             None => main,
         };
         let main = main

@@ -8,7 +8,7 @@ use crate::cells::{Table, bytes, cores, section, sentence};
 use crate::html::{Element, Node, el};
 use crate::link::Link;
 use crate::problem::Part;
-use crate::shell::{Frame, Page, Place};
+use crate::shell::{Frame, Live, Page, Place};
 
 /// What is asked for: a service, or a replica of one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -52,6 +52,7 @@ impl WhyPage<'_> {
             (replica, _) => format!("Why {replica} is where it is"),
         };
         let live = self.answer.is_some().then(|| Link::events().with("deployment", deployment));
+        let live = live.map(Live::Changes);
         let page = Page { heading, place: Place::Why, content, live };
         page.html(frame, Some(self.cluster))
     }

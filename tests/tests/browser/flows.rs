@@ -96,6 +96,64 @@ async fn an_open_page_changes_by_itself() {
     assert_eq!(browser.complaints().await, Vec::<String>::new());
 }
 
+/// R-OPS-1: a page of log lines that is open gets those that come later, of replicas that are started later too, each once and in
+/// the form of the first ones; it stays at the end, or where its reader has scrolled to.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_open_page_follows_log_lines() {
+    let cluster = cluster().await;
+    let path = "/ui/logs?deployment=shop&service=web";
+    let browser = signed_in_as(&cluster, Scripts::Run, path, ("dan", "operator")).await;
+    let lines = async || {
+        let text = browser.run("return document.querySelector('pre.log').textContent").await;
+        let text = text.as_str().expect("a text").trim_end();
+        text.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let started = |lines: &[String], replica: u32| {
+        let of = format!(" shop-web-{replica} ");
+        lines.iter().filter(|it| it.contains(&of) && it.ends_with("web:1 started")).count()
+    };
+    let before = lines().await;
+    assert!((0..5).all(|replica| started(&before, replica) == 1), "{before:#?}");
+    let script = "return document.getElementById('live').textContent";
+    eventually("it is live", || async {
+        let said = browser.run(script).await;
+        if said == json!("Live: this page changes by itself.") { Ok(()) } else { Err(said) }
+    })
+    .await;
+    jaco(&cluster, &["scale", "shop/web", "9"]);
+    eventually("it has the lines of the new replicas", || async {
+        let now = lines().await;
+        if (0..9).all(|replica| started(&now, replica) >= 1) { Ok(()) } else { Err(now) }
+    })
+    .await;
+    let after = lines().await;
+    assert!((0..9).all(|replica| started(&after, replica) == 1), "each once: {after:#?}");
+    assert_eq!(after[..before.len()], before[..], "what was there is there");
+
+    // A list that is too small for its lines.
+    browser.run("document.querySelector('pre.log').style.maxHeight = '4rem'").await;
+    let place = "const log = document.querySelector('pre.log');
+                 return [log.scrollTop, log.scrollHeight - log.clientHeight - log.scrollTop]";
+    let grown = async |replicas: u32| {
+        jaco(&cluster, &["scale", "shop/web", &replicas.to_string()]);
+        eventually("it has the lines of the last replica", || async {
+            let now = lines().await;
+            if started(&now, replicas - 1) == 1 { Ok(()) } else { Err(now) }
+        })
+        .await;
+        browser.run(place).await
+    };
+    browser
+        .run("const log = document.querySelector('pre.log'); log.scrollTop = log.scrollHeight")
+        .await;
+    let end = grown(10).await;
+    assert!(end[0].as_f64() > Some(0.0) && end[1].as_f64() <= Some(1.0), "at the end: {end}");
+    browser.run("document.querySelector('pre.log').scrollTop = 20").await;
+    let further_up = grown(11).await;
+    assert_eq!(further_up[0], json!(20), "where it was scrolled to: {further_up}");
+    assert_eq!(browser.complaints().await, Vec::<String>::new());
+}
+
 /// R-OPS-1: an open page says so when its node is gone, keeps what it showed, and goes on by itself when the node is back.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_open_page_says_when_its_node_is_gone() {
@@ -120,7 +178,9 @@ async fn an_open_page_says_when_its_node_is_gone() {
         }
     })
     .await;
-    assert!(browser.text().await.contains("shop-web-4"), "what was known is shown");
+    let held = browser.run("return document.getElementById('replicas').textContent").await;
+    let held = held.as_str().expect("a text");
+    assert!(held.contains("shop-web-4"), "what was known is shown: {held}");
     cluster.nodes[0].start();
     // A session ends with its node's daemon: the page leads to where one signs in.
     eventually("it asks to sign in again", || async {

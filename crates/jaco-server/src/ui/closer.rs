@@ -68,7 +68,7 @@ async fn read_logs(rpcs: &Rpcs, head: &Parts) -> Result<Read, Rejection> {
 }
 
 /// What a request asks for. A replica alone names its deployment and service.
-async fn logs_request(rpcs: &Rpcs, head: &Parts) -> Result<v1::LogsRequest, Rejection> {
+pub(super) async fn logs_request(rpcs: &Rpcs, head: &Parts) -> Result<v1::LogsRequest, Rejection> {
     let text = |name| parameter(head, name).unwrap_or_default();
     let tail = number(head, "tail", u64::from(TAIL_MAX))?;
     let tail = tail.and_then(|tail| u32::try_from(tail).ok()).unwrap_or(TAIL);
@@ -149,7 +149,7 @@ pub(super) async fn network(rpcs: &Rpcs) -> Render {
 }
 
 /// A number from 1 on, if the request has it.
-fn number(head: &Parts, name: &str, most: u64) -> Result<Option<u64>, Rejection> {
+pub(super) fn number(head: &Parts, name: &str, most: u64) -> Result<Option<u64>, Rejection> {
     let Some(text) = parameter(head, name).filter(|text| !text.is_empty()) else { return Ok(None) };
     let number = text.parse().ok().filter(|number| (1..=most).contains(number));
     let wrong = || invalid(format!("{name} is {text:?}: give a number from 1 to {most}"));

@@ -15,8 +15,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::body::Body;
 use tonic::codec::Streaming;
 use tonic::codegen::http::Response;
+use tonic::codegen::http::request::Parts;
 
 use super::answer;
+use super::origin::parameter;
 use crate::gateway::{Rpcs, refused};
 
 /// Browsers that listen at a time.
@@ -26,21 +28,29 @@ pub(super) const LISTENERS_MAX: usize = 64;
 const PAUSE: Duration = Duration::from_millis(250);
 
 /// How often a comment is sent while nothing changes, so that both ends notice when the other one is gone.
-const COMMENT_INTERVAL: Duration = Duration::from_secs(15);
+pub(super) const COMMENT_INTERVAL: Duration = Duration::from_secs(15);
+
+/// The place of one that listens, for as long as it is held.
+///
+/// # Errors
+/// `overloaded` if too many listen.
+pub(super) fn place(places: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Rejection> {
+    Arc::clone(places).try_acquire_owned().map_err(|_| {
+        let message = format!("{LISTENERS_MAX} browsers listen to this node already");
+        Rejection::new(ErrorCode::Overloaded, message)
+    })
+}
 
 /// Events for a browser, from now on: one at once, and one for each change of what a status shows.
 ///
 /// # Errors
-/// Those of the watch, and `overloaded` if too many listen.
+/// Those of the watch.
 pub(super) async fn listen(
     rpcs: &Rpcs,
-    deployment: String,
-    places: Arc<Semaphore>,
+    head: &Parts,
+    place: OwnedSemaphorePermit,
 ) -> Result<Response<Body>, Rejection> {
-    let place = places.try_acquire_owned().map_err(|_| {
-        let message = format!("{LISTENERS_MAX} browsers listen to this node already");
-        Rejection::new(ErrorCode::Overloaded, message)
-    })?;
+    let deployment = parameter(head, "deployment").unwrap_or_default();
     let request = v1::StatusRequest { deployment, in_parts: true, ..v1::StatusRequest::default() };
     let parts = rpcs.query().watch(request).await.map_err(refused)?.into_inner();
     let listener = Listener { parts, has_told: false, _place: place };

@@ -13,6 +13,7 @@ mod cookie;
 mod earlier;
 mod events;
 mod form;
+mod lines;
 mod login;
 mod origin;
 mod read;
@@ -24,7 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jaco_types::{ErrorCode, Rejection};
-use jaco_ui::link::{self, ACTIONS, EVENTS, LOGIN, LOGOUT, Link};
+use jaco_ui::link::{self, ACTIONS, LINES, LOGIN, LOGOUT, Link};
 use jaco_ui::{Frame, Login, SignedIn, action, assets};
 use tokio::sync::Semaphore;
 use tonic::body::Body;
@@ -131,7 +132,7 @@ impl Ui {
             }
             // Where a browser is led that goes back to what it has sent.
             LOGOUT => answer::lead_to(&Link::login()),
-            EVENTS => match self.events(head).await {
+            path if link::is_stream(path) => match self.stream(head).await {
                 Ok(response) => response,
                 Err(rejection) => answer::plain(&rejection),
             },
@@ -146,10 +147,15 @@ impl Ui {
         Rpcs::of_sender(self.services.clone(), self.context.clone(), head)
     }
 
-    async fn events(&self, head: &Parts) -> Result<Response<Body>, Rejection> {
+    /// What an open page is kept up to date by.
+    async fn stream(&self, head: &Parts) -> Result<Response<Body>, Rejection> {
         self.context.member()?;
-        let deployment = origin::parameter(head, "deployment").unwrap_or_default();
-        events::listen(&self.rpcs(head), deployment, Arc::clone(&self.listeners)).await
+        let place = events::place(&self.listeners)?;
+        let rpcs = self.rpcs(head);
+        match head.uri.path() {
+            LINES => lines::follow(&rpcs, head, place).await,
+            _ => events::listen(&rpcs, head, place).await,
+        }
     }
 
     /// A page, and what its status is.
@@ -203,7 +209,9 @@ pub(crate) fn is_below(path: &str) -> bool {
 
 /// The answer to who has no credential: where to sign in, and where that leads to. A script is told by the status.
 pub(crate) fn to_login<B>(request: &Request<B>) -> Response<Body> {
-    if request.uri().path() == EVENTS || !matches!(*request.method(), Method::GET | Method::HEAD) {
+    if link::is_stream(request.uri().path())
+        || !matches!(*request.method(), Method::GET | Method::HEAD)
+    {
         let message = "sign in at /ui/login first";
         return answer::plain(&Rejection::new(ErrorCode::Unauthenticated, message));
     }
@@ -215,7 +223,7 @@ pub(crate) fn to_login<B>(request: &Request<B>) -> Response<Body> {
 /// The answer to who has shown a credential that does not count, or who cannot be answered.
 pub(crate) fn refusal<B>(rejection: &Rejection, request: &Request<B>) -> Response<Body> {
     let status = gateway::status(rejection);
-    if status != StatusCode::UNAUTHORIZED || request.uri().path() == EVENTS {
+    if status != StatusCode::UNAUTHORIZED || link::is_stream(request.uri().path()) {
         return answer::plain(rejection);
     }
     let wanted = match *request.method() {

@@ -125,14 +125,26 @@ async fn log_lines_need_the_role_of_the_rpc() {
     }
     let page = get(&served.local, path, "").await;
     assert!(page.text.contains("Log lines of web"), "{}", page.text);
+    let lines = "data-lines=\"/ui/events/lines?deployment=shop&amp;service=web\"";
+    assert!(page.text.contains(lines), "{}", page.text);
     for (wrong, status) in [
         ("?replica=shop-web-9", StatusCode::NOT_FOUND),
         ("?deployment=blog", StatusCode::NOT_FOUND),
         ("?deployment=shop&tail=5000", StatusCode::BAD_REQUEST),
         ("", StatusCode::BAD_REQUEST),
     ] {
-        let page = get(&served.local, &format!("/ui/logs{wrong}"), "").await;
-        assert_eq!(page.status, status, "{wrong}: {}", page.text);
+        for path in ["/ui/logs", "/ui/events/lines"] {
+            let page = get(&served.local, &format!("{path}{wrong}"), "").await;
+            assert_eq!(page.status, status, "{path}{wrong}: {}", page.text);
+        }
     }
+    let path = "/ui/events/lines?deployment=shop&service=web";
+    let stranger = get(&served.stranger, path, "").await;
+    assert_eq!(stranger.status, StatusCode::UNAUTHORIZED, "a script is told by the status");
+    let token = token(&served, "eve", Role::Viewer, 0).await;
+    let viewer = get(&served.stranger, path, &sign_in(&served, &token).await.cookie()).await;
+    assert_eq!(viewer.status, StatusCode::FORBIDDEN, "{}", viewer.text);
+    let wrong = get(&served.local, &format!("{path}&since=x"), "").await;
+    assert_eq!(wrong.status, StatusCode::BAD_REQUEST, "{}", wrong.text);
     served.node.store.raft().shutdown().await.unwrap();
 }

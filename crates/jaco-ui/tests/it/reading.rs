@@ -6,7 +6,8 @@ use jaco_proto::v1::{
     ReplicaAddress, ReplicaInfo, StatusResponse,
 };
 use jaco_ui::{
-    Around, DeploymentPage, DifferencePage, LogsPage, NetworkPage, OverviewPage, Refused,
+    Around, DeploymentPage, DifferencePage, LogsPage, Named, NetworkPage, OverviewPage, Refused,
+    line_text,
 };
 
 use crate::document::Document;
@@ -287,6 +288,12 @@ fn log_lines_are_text() {
     assert!(lines[0].ends_with("shop-web-0 stderr </pre><script>alert(1)</script>"), "{shown}");
     assert!(lines[1].ends_with("\u{fffd}[31mred\u{fffd}"), "{shown}");
     assert!(!html.contains("Not all"), "{html}");
+    let lines = page.lines.iter().map(|line| line_text(line, Named::Replica));
+    assert_eq!(
+        lines.collect::<Vec<_>>(),
+        shown.lines().collect::<Vec<_>>(),
+        "later ones look the same"
+    );
     page.replica = "shop-web-0".to_owned();
     page.cut = Some("there is more".to_owned());
     let html = page.html(&samples::frame("ann"));
