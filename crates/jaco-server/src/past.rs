@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jaco_proto::storage;
+use jaco_proto::{storage, v1};
 use jaco_raft::{PastBase, PastEntry, Raft};
 use jaco_state::{ClusterState, apply};
 use jaco_types::{ErrorCode, Hostname, Rejection, StateIndex, Timestamp};
@@ -17,6 +17,7 @@ use tokio::time::Instant;
 
 use crate::gate::Gate;
 use crate::raft::ClusterMachine;
+use crate::view;
 
 /// How long a request works on a state. What is made by then is kept: the next one goes on from there.
 const TIME_MAX: Duration = Duration::from_secs(4);
@@ -68,6 +69,17 @@ pub struct Then {
     pub at: Option<Timestamp>,
     /// The indices that this node can show.
     pub kept: RangeInclusive<u64>,
+}
+
+impl Then {
+    /// Of when it is, as answers say it.
+    pub(crate) fn info(&self) -> v1::PastInfo {
+        v1::PastInfo {
+            at_ms: self.at.map_or(0, view::millis),
+            kept_from: *self.kept.start(),
+            kept_to: *self.kept.end(),
+        }
+    }
 }
 
 impl Past {

@@ -59,11 +59,12 @@ impl DeploymentPage<'_> {
         content.push(map(&replicas, at));
         content.push(list(&replicas, then, at));
         content.push(endpoints::section_of(&replicas));
-        match &self.around {
-            // Routes and revisions of then are not asked for.
-            Some(around) => content.push(when::events(self.status, around, &here)),
-            None => content.extend([self.routes(), self.history(frame)]),
-        }
+        content.push(self.routes());
+        content.push(match &self.around {
+            // What a deployment keeps of its revisions now is no part of then.
+            Some(around) => when::events(self.status, around, &here),
+            None => self.history(frame),
+        });
         let heading = match at {
             When::Now => format!("Deployment {name}"),
             When::At(index) => format!("Deployment {name} at index {index}"),

@@ -1,7 +1,8 @@
 //! One node: what is to be said of it, what it has, how much of that is used, and its replicas.
 
 use jaco_proto::v1::{
-    Amount, ClusterStatusResponse, NodeFactsInfo, NodeTop, ReplicaInfo, TopResponse, VoterProgress,
+    Amount, ClusterStatusResponse, NodeFactsInfo, NodeInfo, NodeTop, ReplicaInfo, TopResponse,
+    VoterProgress,
 };
 use jaco_sentences::node::{ListedNode, listed};
 use jaco_sentences::quantity::count;
@@ -60,37 +61,11 @@ impl NodePage<'_> {
     fn summary(&self, listed: &ListedNode, frame: &Frame) -> Element {
         let node = &listed.node;
         let leads = if node.hostname == self.cluster.leader { ", it leads" } else { "" };
-        el("p")
-            .class("summary")
-            .with(badge::state(&node.status))
-            .with(", ")
-            .with(badge::state(&node.availability))
-            .with(format!(", {}{leads}, ", suffrage(&node.suffrage)))
-            .with(count(node.replicas as usize, "replica"))
-            .with(format!(", address {}. Joined ", node.address))
-            .with(ago(node.joined_at_ms, frame.now_ms))
-            .with(". ")
-            .with(el("a").href(&Link::audit().with("node", self.name)).with("Its audit events"))
-            .with(".")
+        summary(node, &format!(", {}{leads}", suffrage(&node.suffrage)), frame)
     }
 
     fn reasons(&self, node: &ListedNode) -> Element {
-        let mut items: Vec<Element> = Vec::new();
-        for reason in &node.reasons {
-            let mood = if reason.is_ordinary { Mood::Still } else { Mood::Warning };
-            items.push(el("li").with(shaped(mood, reason.message.clone())));
-        }
-        let given = [&node.node.availability_reason, &node.node.edge_reason];
-        for text in given.into_iter().filter(|text| !text.is_empty()) {
-            items.push(el("li").with(shaped(Mood::Warning, text.clone())));
-        }
-        if node.node.stopping > 0 {
-            let text = format!(
-                "{} that belong to no replica any more are to be stopped",
-                count(node.node.stopping as usize, "container")
-            );
-            items.push(el("li").with(text));
-        }
+        let items = remarks(node);
         let is_unknown = matches!(node.node.status.as_str(), "unknown" | "");
         let mut content = match (items.is_empty(), is_unknown) {
             (true, true) => vec![sentence(format!(
@@ -147,12 +122,7 @@ impl NodePage<'_> {
     }
 
     fn facts(&self, node: &ListedNode) -> Element {
-        let node = &node.node;
-        let mut facts: Vec<(&'static str, String)> = vec![
-            ("Version of jacod", node.version.clone()),
-            ("Engine", node.engine.clone()),
-            ("Platform", format!("{}/{}", node.os, node.arch)),
-        ];
+        let mut facts = reported(&node.node);
         let mut content = Vec::new();
         match &self.facts {
             Err(refused) => content.push(refused.note("its hardware")),
@@ -172,20 +142,67 @@ impl NodePage<'_> {
                 ("GPUs", found.gpus.len().to_string()),
             ]),
         }
-        let mut labels: Vec<_> =
-            node.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        labels.sort();
-        facts.push((
-            "Labels",
-            if labels.is_empty() { "none".to_owned() } else { labels.join(", ") },
-        ));
-        let mut list = el("dl");
-        for (name, value) in facts {
-            list = list.with(el("dt").with(name)).with(el("dd").with(value));
-        }
-        content.push(list);
+        content.push(definitions(facts));
         section("facts", "What it is", content)
     }
+}
+
+/// What it is and does in one sentence; `votes` says how it takes part in the log.
+pub(crate) fn summary(node: &NodeInfo, votes: &str, frame: &Frame) -> Element {
+    el("p")
+        .class("summary")
+        .with(badge::state(&node.status))
+        .with(", ")
+        .with(badge::state(&node.availability))
+        .with(format!("{votes}, "))
+        .with(count(node.replicas as usize, "replica"))
+        .with(format!(", address {}. Joined ", node.address))
+        .with(ago(node.joined_at_ms, frame.now_ms))
+        .with(". ")
+        .with(el("a").href(&Link::audit().with("node", &node.hostname)).with("Its audit events"))
+        .with(".")
+}
+
+/// What is to be said of a node: an item each.
+pub(crate) fn remarks(node: &ListedNode) -> Vec<Element> {
+    let mut items: Vec<Element> = Vec::new();
+    for reason in &node.reasons {
+        let mood = if reason.is_ordinary { Mood::Still } else { Mood::Warning };
+        items.push(el("li").with(shaped(mood, reason.message.clone())));
+    }
+    let given = [&node.node.availability_reason, &node.node.edge_reason];
+    for text in given.into_iter().filter(|text| !text.is_empty()) {
+        items.push(el("li").with(shaped(Mood::Warning, text.clone())));
+    }
+    if node.node.stopping > 0 {
+        let text = format!(
+            "{} that belong to no replica any more are to be stopped",
+            count(node.node.stopping as usize, "container")
+        );
+        items.push(el("li").with(text));
+    }
+    items
+}
+
+/// What the state has of a node.
+pub(crate) fn reported(node: &NodeInfo) -> Vec<(&'static str, String)> {
+    let mut labels: Vec<_> =
+        node.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    labels.sort();
+    let labels = if labels.is_empty() { "none".to_owned() } else { labels.join(", ") };
+    vec![
+        ("Version of jacod", node.version.clone()),
+        ("Engine", node.engine.clone()),
+        ("Platform", format!("{}/{}", node.os, node.arch)),
+        ("Labels", labels),
+    ]
+}
+
+/// Names with their values.
+pub(crate) fn definitions(pairs: Vec<(&'static str, String)>) -> Element {
+    pairs.into_iter().fold(el("dl"), |list, (name, value)| {
+        list.with(el("dt").with(name)).with(el("dd").with(value))
+    })
 }
 
 fn suffrage(suffrage: &str) -> &'static str {

@@ -79,8 +79,11 @@ impl OverviewPage<'_> {
         let mut content = when::banner(status, Some(around), &Link::overview());
         let mut found = attention::workload(status);
         found.extend(attention::nodes(&nodes));
+        found.extend(self.routes.iter().flat_map(|routes| attention::routes(routes)));
         let calm = "Nothing, of what is in the log.".to_owned();
-        content.push(section("attention", "Needed attention", attention_list(found, at, calm)));
+        let mut attention = attention_list(found, at, calm);
+        attention.extend(self.routes.as_ref().err().map(|why| why.note("what routes lacked")));
+        content.push(section("attention", "Needed attention", attention));
         content.push(self.find(at));
         content.push(self.deployments(status, &then));
         content.push(self.nodes(&nodes, at));

@@ -40,12 +40,9 @@ impl When {
         }
     }
 
-    /// The name of a node, which leads to its page: that shows the present only.
+    /// The name of a node, which leads to its page of the same moment.
     pub(crate) fn node(self, name: &str) -> Node {
-        match self {
-            Self::Now => el("a").href(&Link::node(name)).with(name.to_owned()).into(),
-            Self::At(_) => name.to_owned().into(),
-        }
+        el("a").href(&self.link(Link::node(name))).with(name.to_owned()).into()
     }
 }
 

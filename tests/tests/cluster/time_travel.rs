@@ -1,7 +1,7 @@
 //! The cluster as it was, on each node of it, through a restart and until a snapshot takes its place.
 
 use jaco_client::Client;
-use jaco_testkit::{Cluster, Engine, eventually, v1};
+use jaco_testkit::{Cluster, Engine, eventually, succeeded, v1};
 use jaco_types::ErrorCode;
 
 use crate::curl::{Version, ask, token};
@@ -90,6 +90,16 @@ async fn every_node_shows_the_cluster_as_it_was() {
         .await;
     }
 
+    // A node as it was before and after it was drained.
+    for (status, availability, runs) in [(&seen[1], "active", true), (&seen[2], "drain", false)] {
+        let path = format!("/ui/nodes/{drained}?at={}", status.raft_index);
+        let shown = &["--header", &header];
+        let page = ask(&cluster, &cluster.nodes[0], Version::Http2, &path, shown).await;
+        assert_eq!(page.status, 200, "{page:?}");
+        assert!(page.body.contains(availability), "{availability}: {page:?}");
+        assert_eq!(page.body.contains("id=\"replica-shop-web-"), runs, "{page:?}");
+    }
+
     // Until the newest snapshots begin after it.
     for number in 0..3 * SNAPSHOT_ENTRIES {
         token(&cluster, &format!("t{number}"), "viewer").await;
@@ -113,4 +123,46 @@ async fn every_node_shows_the_cluster_as_it_was() {
     assert_eq!(out.status.code(), Some(3));
     let said = String::from_utf8_lossy(&out.stderr);
     assert!(said.contains("index_not_kept"), "{said}");
+}
+
+/// R-OPS-1, R-CLI-4: routes are listed as they were, by every node: those of now do not show in it, nor it in those of now.
+#[tokio::test(flavor = "multi_thread")]
+async fn routes_are_listed_as_they_were() {
+    let cluster = Cluster::start(2, Engine::Fake).await;
+    eventually("all nodes have reported their versions", || async {
+        let out = cluster.cli(0, &["network", "enable"]);
+        if out.status.success() { Ok(()) } else { Err(format!("{out:?}")) }
+    })
+    .await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().to_str().expect("text");
+    let compose = "name: shop\nservices: {web: {image: 'web:1'}}\n";
+    std::fs::write(folder.path().join("compose.yaml"), compose).expect("written");
+    let mut seen = Vec::new();
+    for domains in [&["a.example"][..], &["a.example", "b.example"], &[]] {
+        let routes =
+            domains.iter().map(|it| format!("{{domain: {it}, service: web, port: 80, tls: off}}"));
+        let routes = routes.collect::<Vec<_>>().join(", ");
+        let text = format!("deployment: shop\nroutes: [{routes}]\n");
+        std::fs::write(folder.path().join("jaco.yaml"), text).expect("written");
+        succeeded(&cluster.cli(0, &["apply", path]));
+        let status = cluster.client().read_status(v1::StatusRequest::default()).await;
+        seen.push((status.expect("of now").raft_index, domains));
+    }
+    let listed = |node: usize, arguments: &[&str]| {
+        let out = cluster.cli(node, &[&["route", "ls", "-o", "json"], arguments].concat());
+        let routes: serde_json::Value = serde_json::from_str(&succeeded(&out)).expect("JSON");
+        let routes = routes.as_array().expect("a list").iter();
+        let domains = routes.map(|route| route["domain"].as_str().expect("a text").to_owned());
+        domains.collect::<Vec<_>>()
+    };
+    for node in 0..2 {
+        for (index, domains) in &seen {
+            assert_eq!(listed(node, &["--at", &index.to_string()]), **domains, "at {index}");
+        }
+        assert_eq!(listed(node, &[]), [""; 0], "there are none now");
+    }
+    let refused = cluster.cli(1, &["route", "ls", "--at", "1000000"]);
+    assert_eq!(refused.status.code(), Some(3), "{refused:?}");
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("index_not_kept"), "{refused:?}");
 }

@@ -63,7 +63,18 @@ pub(crate) async fn holds(cluster: &Cluster, from: &str, to: &str) {
     assert_eq!(names, ["network", "name", "endpoints", "tunnel", "applied", "connect"]);
 }
 
-/// R-CLI-3: `jaco explain --to` says of each break which it is, while it lasts.
+/// The row of a node in the matrix of the page: what reaches the others from it, by their names.
+fn reached_from(mesh: &Mesh, from: &str) -> String {
+    let mut curl = Command::new("curl");
+    curl.args(["--silent", "--fail", "--unix-socket"]).arg(mesh.cluster.nodes[0].socket());
+    let page = ran(curl.arg("http://localhost/ui/network"));
+    let head = format!("href=\"/ui/nodes/{from}\">{from}</a></th>");
+    let row = page.split("<tr>").find(|row| row.contains(&head));
+    let row = row.unwrap_or_else(|| panic!("no row of {from}: {page}"));
+    row.split_once("</tr>").expect("a row ends").0.to_owned()
+}
+
+/// R-CLI-3, R-OPS-1: `jaco explain --to`, and the page's matrix of nodes, say of each break which it is, while it lasts.
 #[tokio::test]
 async fn explain_names_what_breaks_the_way() {
     let mesh = Mesh::start().await;
@@ -73,6 +84,10 @@ async fn explain_names_what_breaks_the_way() {
     mesh.apply(BLOG, BLOG_PLACES);
     for (from, to) in [("shop/web", "shop/db:8080"), ("shop/db-0", "shop/web-0:8080")] {
         holds(&mesh.cluster, from, to).await;
+    }
+    for from in ["n1", "n2"] {
+        let row = reached_from(&mesh, from);
+        assert!(row.contains("reaches") && !row.contains("nothing arrives"), "{row}");
     }
     breaks_at(&mesh.cluster, "shop/web", "blog/web", "network", "no network connects them");
     breaks_at(&mesh.cluster, "shop/web", "shop/db:5432", "connect", "nothing listens");
@@ -118,6 +133,7 @@ async fn explain_names_what_breaks_the_way() {
         "tunnel",
         "n1 hears n2, and n2 does not hear n1",
     );
+    assert!(reached_from(&mesh, "n1").contains("nothing arrives"));
     drop(0, "input");
     breaks_at(
         &mesh.cluster,
@@ -126,6 +142,10 @@ async fn explain_names_what_breaks_the_way() {
         "tunnel",
         "no packet passes between n1 and n2",
     );
+    for from in ["n1", "n2"] {
+        let row = reached_from(&mesh, from);
+        assert!(row.contains("nothing arrives") && !row.contains("reaches"), "{row}");
+    }
     for at in 0..2 {
         ran(mesh.inside(at).args(["nft", "delete table inet cut"]));
     }

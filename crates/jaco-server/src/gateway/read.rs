@@ -77,7 +77,8 @@ pub(super) async fn read(
             Ok(Box::new(move || to_text(&replica::OneByOne(&found.replicas))))
         }
         Subject::Routes => {
-            let request = v1::ListRoutesRequest { deployment: of_deployment() };
+            let at_index = query.number("at", 1, u64::MAX)?.unwrap_or_default();
+            let request = v1::ListRoutesRequest { deployment: of_deployment(), at_index };
             let asked = rpcs.cluster().list_routes(request).await;
             Ok(list(asked.map_err(refused)?.into_inner().routes, route::json))
         }

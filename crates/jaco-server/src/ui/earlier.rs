@@ -2,12 +2,12 @@
 
 use jaco_proto::v1;
 use jaco_types::{ErrorCode, Rejection};
-use jaco_ui::{Around, DeploymentPage, OverviewPage, Part};
+use jaco_ui::{Around, DeploymentPage, NodeThenPage, OverviewPage, Part};
 use tonic::codegen::http::StatusCode;
 use tonic::codegen::http::request::Parts;
 
 use super::origin::parameter;
-use super::read::{Render, cluster, events, in_words, problem, with_cluster};
+use super::read::{Render, cluster, events, in_words, part, problem, with_cluster};
 use crate::gateway::{Rpcs, refused};
 use crate::status::invalid;
 
@@ -29,8 +29,8 @@ pub(super) fn index(head: &Parts) -> Result<Option<u64>, Rejection> {
 
 /// The overview as it was.
 pub(super) async fn overview(rpcs: &Rpcs, find: String, index: u64) -> Render {
-    let (cluster, status, around) =
-        tokio::join!(cluster(rpcs), status(rpcs, "", index), around(rpcs, "", index));
+    let (cluster, (status, routes), around) =
+        tokio::join!(cluster(rpcs), as_it_was(rpcs, "", index), around(rpcs, Whose::All, index));
     with_cluster("Overview", cluster, move |cluster, frame| {
         let status = match status {
             Ok(status) => status,
@@ -41,7 +41,7 @@ pub(super) async fn overview(rpcs: &Rpcs, find: String, index: u64) -> Render {
         let page = OverviewPage {
             cluster,
             status: Ok(status),
-            routes: Ok(Vec::new()),
+            routes,
             voters: Ok(Vec::new()),
             find,
             around: Some(around),
@@ -52,8 +52,9 @@ pub(super) async fn overview(rpcs: &Rpcs, find: String, index: u64) -> Render {
 
 /// A deployment as it was.
 pub(super) async fn deployment(rpcs: &Rpcs, name: &str, index: u64) -> Render {
-    let (cluster, status, around) =
-        tokio::join!(cluster(rpcs), status(rpcs, name, index), around(rpcs, name, index));
+    let whose = Whose::Deployment(name);
+    let (cluster, (status, routes), around) =
+        tokio::join!(cluster(rpcs), as_it_was(rpcs, name, index), around(rpcs, whose, index));
     let heading = format!("Deployment {name}");
     let name = name.to_owned();
     with_cluster(heading.clone(), cluster, move |cluster, frame| {
@@ -72,11 +73,50 @@ pub(super) async fn deployment(rpcs: &Rpcs, name: &str, index: u64) -> Render {
             deployment,
             status: &status,
             history: Ok(v1::HistoryResponse::default()),
-            routes: Ok(Vec::new()),
+            routes,
             around: Some(around),
         };
         (StatusCode::OK, page.html(frame))
     })
+}
+
+/// A node as it was, and what it ran.
+pub(super) async fn node(rpcs: &Rpcs, name: &str, index: u64) -> Render {
+    let whose = Whose::Node(name);
+    let (cluster, status, around) =
+        tokio::join!(cluster(rpcs), status(rpcs, "", index), around(rpcs, whose, index));
+    let heading = format!("Node {name}");
+    let name = name.to_owned();
+    with_cluster(heading.clone(), cluster, move |cluster, frame| {
+        let status = match status {
+            Ok(status) => status,
+            Err(rejection) => return problem(heading, &rejection, Some(cluster), frame),
+        };
+        let page = NodeThenPage { cluster, name: &name, status: &status, around };
+        match page.html(frame) {
+            Some(html) => (StatusCode::OK, html),
+            None => {
+                let message = format!("there was no node {name} at index {index}");
+                let missing = Rejection::new(ErrorCode::NodeNotFound, message);
+                problem(heading, &missing, Some(cluster), frame)
+            }
+        }
+    })
+}
+
+/// The status and the routes, one after the other: a node makes one state again at a time, and keeps it for the second question.
+async fn as_it_was(
+    rpcs: &Rpcs,
+    deployment: &str,
+    index: u64,
+) -> (Result<v1::StatusResponse, Rejection>, Part<Vec<v1::RouteInfo>>) {
+    let status = status(rpcs, deployment, index).await;
+    if status.is_err() {
+        return (status, Ok(Vec::new()));
+    }
+    let request = v1::ListRoutesRequest { deployment: deployment.to_owned(), at_index: index };
+    let routes = part(rpcs.cluster().list_routes(request)).await.map(|found| found.routes);
+    (status, routes)
 }
 
 async fn status(
@@ -92,10 +132,22 @@ async fn status(
     rpcs.status(request).await
 }
 
-/// The events around an index, of a deployment or of all.
-async fn around(rpcs: &Rpcs, deployment: &str, index: u64) -> Around {
-    let request =
-        v1::AuditRequest { deployment: deployment.to_owned(), ..v1::AuditRequest::default() };
+/// Whose events are shown.
+enum Whose<'n> {
+    All,
+    Deployment(&'n str),
+    Node(&'n str),
+}
+
+/// The events around an index.
+async fn around(rpcs: &Rpcs, whose: Whose<'_>, index: u64) -> Around {
+    let (deployment, node) = match whose {
+        Whose::All => ("", ""),
+        Whose::Deployment(name) => (name, ""),
+        Whose::Node(name) => ("", name),
+    };
+    let (deployment, node) = (deployment.to_owned(), node.to_owned());
+    let request = v1::AuditRequest { deployment, node, ..v1::AuditRequest::default() };
     let before = format!("{}/0", index.saturating_add(1));
     let upto = events(rpcs, request.clone(), &before).await;
     let upto = upto.map(|mut events| {

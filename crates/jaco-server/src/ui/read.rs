@@ -207,7 +207,8 @@ pub(super) async fn status(rpcs: &Rpcs, deployment: &str) -> Part<v1::StatusResp
 }
 
 async fn routes(rpcs: &Rpcs, deployment: &str) -> Part<Vec<v1::RouteInfo>> {
-    let request = v1::ListRoutesRequest { deployment: deployment.to_owned() };
+    let deployment = deployment.to_owned();
+    let request = v1::ListRoutesRequest { deployment, ..v1::ListRoutesRequest::default() };
     part(rpcs.cluster().list_routes(request)).await.map(|found| found.routes)
 }
 

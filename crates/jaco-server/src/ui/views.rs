@@ -55,6 +55,7 @@ pub(super) async fn read(rpcs: &Rpcs, head: &Parts) -> Render {
     match (at(head.uri.path()), index) {
         (View::Overview, Some(index)) => earlier::overview(rpcs, find(), index).await,
         (View::Deployment(name), Some(index)) => earlier::deployment(rpcs, name, index).await,
+        (View::Node(name), Some(index)) => earlier::node(rpcs, name, index).await,
         (view, _) => read_now(rpcs, head, view).await,
     }
 }

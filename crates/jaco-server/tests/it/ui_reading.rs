@@ -36,6 +36,14 @@ async fn pages_show_an_earlier_moment() {
     assert!(later.text.contains("/ui/deployments/blog?at="), "{}", later.text);
     assert!(later.text.contains(&format!("<a href=\"/ui?at={third}\">Event after</a>")));
 
+    let node = get(&served.local, &format!("/ui/nodes/n1?at={second}"), "").await;
+    assert_eq!(node.status, StatusCode::OK, "{}", node.text);
+    assert!(node.text.contains(&format!("Node n1 at index {second}")), "{}", node.text);
+    assert!(node.text.contains("<a href=\"/ui/nodes/n1\">Back to now</a>"), "{}", node.text);
+    let missing = get(&served.local, &format!("/ui/nodes/n9?at={second}"), "").await;
+    assert_eq!(missing.status, StatusCode::NOT_FOUND, "{}", missing.text);
+    assert!(missing.text.contains(&format!("there was no node n9 at index {second}")));
+
     let path = |index| format!("/ui/deployments/shop?at={index}");
     let then = get(&served.local, &path(first), "").await;
     let (old, new) = ("<td>web:1</td>", "<td>web:2</td>");

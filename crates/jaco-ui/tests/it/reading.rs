@@ -6,8 +6,8 @@ use jaco_proto::v1::{
     ReplicaAddress, ReplicaInfo, StatusResponse,
 };
 use jaco_ui::{
-    Around, DeploymentPage, DifferencePage, LogsPage, Named, NetworkPage, OverviewPage, Refused,
-    line_text,
+    Around, DeploymentPage, DifferencePage, LogsPage, Named, NetworkPage, NodeThenPage,
+    OverviewPage, Refused, line_text,
 };
 
 use crate::document::Document;
@@ -37,7 +37,7 @@ pub(crate) fn overview_then(text: &str, much: Had) -> String {
     let page = OverviewPage {
         cluster: &cluster,
         status: Ok(status_then(text)),
-        routes: Ok(Vec::new()),
+        routes: samples::had(much, text, samples::routes(text)),
         voters: Ok(Vec::new()),
         find: text.to_owned(),
         around: Some(around(text, much)),
@@ -52,10 +52,18 @@ pub(crate) fn deployment_then(text: &str, much: Had) -> String {
         deployment: &status.deployments[0],
         status: &status,
         history: Ok(Default::default()),
-        routes: Ok(Vec::new()),
+        routes: samples::had(much, text, samples::routes(text)),
         around: Some(around(text, much)),
     };
     page.html(&samples::frame(text))
+}
+
+pub(crate) fn node_then(text: &str, much: Had) -> String {
+    let (cluster, status) = (samples::cluster(text, much), status_then(text));
+    let name = &status.nodes[0].hostname;
+    let page =
+        NodeThenPage { cluster: &cluster, name, status: &status, around: around(text, much) };
+    page.html(&samples::frame(text)).expect("the cluster had this node")
 }
 
 fn way(from: &str, to: &str) -> ExaminedWay {
@@ -152,16 +160,25 @@ fn an_earlier_moment_is_not_taken_for_now() {
         assert!(found.contains(&link.to_owned()), "{text}: {found:?}");
     }
     assert!(found.contains(&"/ui/deployments/x?at=120".to_owned()), "{found:?}");
-    let now = ["/ui/nodes/", "/ui/network", "/ui/why?", "/ui/logs"];
-    for html in [&overview, &deployment_then("x", Had::Everything)] {
+    assert!(found.contains(&"/ui/nodes/x?at=120".to_owned()), "{found:?}");
+    let now = ["/ui/network", "/ui/why?", "/ui/logs"];
+    let deployment = deployment_then("x", Had::Everything);
+    let node = node_then("x", Had::Everything);
+    for (html, way_back) in [(&overview, ""), (&deployment, ""), (&node, "/ui/nodes/x")] {
         let leaves: Vec<_> = links(html)
             .into_iter()
-            .filter(|it| now.iter().any(|now| it.starts_with(now)))
+            .filter(|it| {
+                let is_of_a_node = it.starts_with("/ui/nodes/") && !it.contains("at=");
+                (is_of_a_node && it != way_back) || now.iter().any(|now| it.starts_with(now))
+            })
             .collect();
         assert_eq!(leaves, [""; 0], "what is of now is not mixed into what is of then");
         assert!(!html.contains("data-live"), "it does not change");
     }
-    let deployment = text(&deployment_then("x", Had::Everything));
+    let node = text(&node);
+    assert!(node.contains("Node x at index 120") && node.contains("What it was"), "{node}");
+    assert!(!node.contains("Capacity") && !node.contains("votes"), "not known of then: {node}");
+    let deployment = text(&deployment);
     assert!(deployment.contains("Deployment x at index 120"), "{deployment}");
     let html = deployment_then("x", Had::Everything);
     let changed_before = Document::read(&html);
@@ -321,9 +338,9 @@ fn differences_have_two_sides() {
     assert!(text(&page.html(&samples::frame("ann"))).contains("They are equal."));
 }
 
-/// A node of an earlier state has no link that would leave it.
+/// A node of an earlier state leads to itself as it was: there may be none of that name now.
 #[test]
-fn nodes_of_then_are_plain() {
+fn nodes_of_then_lead_to_then() {
     let mut status = status_then("x");
     status.nodes = vec![NodeInfo { hostname: "n7".to_owned(), ..NodeInfo::default() }];
     let cluster = samples::cluster("x", Had::Everything);
@@ -336,5 +353,5 @@ fn nodes_of_then_are_plain() {
         around: Some(around("x", Had::Everything)),
     };
     let html = page.html(&samples::frame("ann"));
-    assert!(text(&html).contains("n7") && !html.contains("/ui/nodes/n7"), "{html}");
+    assert!(links(&html).contains(&"/ui/nodes/n7?at=120".to_owned()), "{html}");
 }

@@ -182,7 +182,7 @@ pub(crate) fn status(text: &str) -> StatusResponse {
     }
 }
 
-fn routes(text: &str) -> Vec<RouteInfo> {
+pub(crate) fn routes(text: &str) -> Vec<RouteInfo> {
     let t = || text.to_owned();
     let route = RouteInfo {
         domain: t(),
@@ -361,6 +361,7 @@ pub(crate) fn all(text: &str) -> Vec<(String, String)> {
             ("drain", planned::action_page(text, much, &planned::drain(BoundData::Refuses))),
             ("remove", planned::action_page(text, much, &Action::Remove { node: "n1".to_owned() })),
             ("overview then", reading::overview_then(text, much)),
+            ("node then", reading::node_then(text, much)),
             ("deployment then", reading::deployment_then(text, much)),
             ("network", reading::network(text, much)),
         ] {

@@ -80,7 +80,10 @@ impl Script for Cluster {
         };
         let blocked = "listener tcp/80: another program listens there";
         let routes = routes.into_iter().filter(is_meant).collect();
-        Ok(v1::ListRoutesResponse { routes, edges: vec![edge("n1", ""), edge("n2", blocked)] })
+        let edges = vec![edge("n1", ""), edge("n2", blocked)];
+        // A node of an earlier version takes no notice of an index.
+        let past = (request.at_index == 12).then(v1::PastInfo::default);
+        Ok(v1::ListRoutesResponse { routes, edges, past })
     }
 
     fn overview(&self, _: v1::StatusRequest, _: Option<&str>) -> Answer<Feed<v1::StatusResponse>> {
@@ -273,4 +276,17 @@ fn certificates_are_managed() {
     }
     let absent = session.run("certificate set own --cert /nowhere/cert.pem --key /nowhere/key.pem");
     assert!(absent.err.contains("cannot read /nowhere/cert.pem"), "{}", absent.err);
+}
+
+/// R-CLI-8, R-OPS-1: routes of an earlier moment are asked for by its index, and those of now are not taken for them.
+#[test]
+fn routes_of_an_earlier_moment_are_those_of_then() {
+    let session = Session::with(Cluster::default());
+    let run = session.run("route ls --at 12");
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    assert!(run.out.contains("example.com"), "{}", run.out);
+    let run = session.run("route ls --at 13");
+    assert_eq!((run.code, run.out.as_str()), (Some(3), ""), "{}", run.err);
+    assert!(run.err.contains("shows the routes of now only"), "{}", run.err);
+    assert_eq!(session.run("route ls --at 0").code, Some(2));
 }

@@ -1,4 +1,4 @@
-//! Routes as they are listed, certificates of users and those that are ordered (R-EDGE-2). A private key is sealed on the leader and
+//! Certificates of users, and those that are ordered (R-EDGE-2). A private key is sealed on the leader and
 //! never returned.
 
 use std::collections::BTreeSet;
@@ -10,13 +10,10 @@ use jaco_pki::served::ServedCertificate;
 use jaco_proto::v1;
 use jaco_state::command::{CertificateRemove, CertificateStore};
 use jaco_state::edge::{CHAIN_BYTES_MAX, Certificate, KEY_BYTES_MAX, SealedKey};
-use jaco_state::view::{in_routing, ordered_domains, renew_at};
+use jaco_state::view::{ordered_domains, renew_at};
 use jaco_state::{ClusterState, Deployment};
-use jaco_types::route::{RouteAction, RouteDomain, RouteTls};
-use jaco_types::{
-    Author, CertificateName, DeploymentName, ErrorCode, NodeStatus, Rejection, Route, RouteKey,
-    ServiceKey, Timestamp,
-};
+use jaco_types::route::{RouteDomain, RouteTls};
+use jaco_types::{Author, CertificateName, ErrorCode, Rejection, Route, RouteKey, Timestamp};
 
 use crate::admission::certificate_warnings;
 use crate::forward::Write;
@@ -178,7 +175,9 @@ fn routes_by<'a>(
 }
 
 /// The routes of all deployments, in the order of their keys.
-fn desired(state: &ClusterState) -> impl Iterator<Item = (&Deployment, &RouteKey, &Route)> {
+pub(super) fn desired(
+    state: &ClusterState,
+) -> impl Iterator<Item = (&Deployment, &RouteKey, &Route)> {
     state.edges.claims.iter().filter_map(|(key, claim)| {
         let deployment = state.deployments.get(&claim.deployment)?;
         Some((deployment, key, deployment.spec().routes.get(key)?))
@@ -190,106 +189,4 @@ fn warnings_of(state: &ClusterState, name: &CertificateName, now: Timestamp) -> 
     let Some(certificate) = state.edges.certificates.get(name) else { return Vec::new() };
     let domains = routes_by(state, name).map(|(_, key, _)| &key.domain);
     certificate_warnings(name, certificate, domains, now)
-}
-
-/// The routes of a deployment, or of all.
-///
-/// # Errors
-/// `deployment_not_found`.
-pub(super) fn list_routes(
-    state: &ClusterState,
-    request: &v1::ListRoutesRequest,
-    now: Timestamp,
-) -> Result<v1::ListRoutesResponse, Rejection> {
-    let name = match request.deployment.as_str() {
-        "" => None,
-        text => Some(DeploymentName::new(text).map_err(invalid)?),
-    };
-    if let Some(name) = name.as_ref().filter(|name| !state.deployments.contains(name)) {
-        let message = format!("there is no deployment {name}");
-        return Err(Rejection::new(ErrorCode::DeploymentNotFound, message));
-    }
-    let is_meant = |one: &Deployment| name.as_ref().is_none_or(|name| one.name == *name);
-    let routes = desired(state).filter(|(deployment, _, _)| is_meant(deployment));
-    let edges = edges(state);
-    let serving = count(edges.iter().filter(|edge| edge.problem.is_empty()).count());
-    let routes = routes.map(|(deployment, key, route)| {
-        let info = route_info(state, deployment, (key, route), now);
-        v1::RouteInfo { edges: serving, nodes: count(edges.len()), ..info }
-    });
-    Ok(v1::ListRoutesResponse { routes: routes.collect(), edges })
-}
-
-/// The edges of all nodes.
-fn edges(state: &ClusterState) -> Vec<v1::EdgeInfo> {
-    let nodes = state.nodes.values().map(|node| v1::EdgeInfo {
-        hostname: node.hostname.to_string(),
-        problem: match &node.facts.edge {
-            _ if node.status == NodeStatus::Down => "its node is down".to_owned(),
-            None => "it does not run yet".to_owned(),
-            Some(edge) => edge.problem.clone().unwrap_or_default(),
-        },
-    });
-    nodes.collect()
-}
-
-fn route_info(
-    state: &ClusterState,
-    deployment: &Deployment,
-    (key, route): (&RouteKey, &Route),
-    now: Timestamp,
-) -> v1::RouteInfo {
-    let (expires, warning) = match &route.tls {
-        RouteTls::Certificate(name) => state.edges.certificates.get(name).map(|certificate| {
-            let domains = std::iter::once(&key.domain);
-            let warnings = certificate_warnings(name, certificate, domains, now);
-            (certificate.not_after, warnings.join("; "))
-        }),
-        RouteTls::Auto => Some(ordered(state, &key.domain)),
-        RouteTls::Off => None,
-    }
-    .unwrap_or_default();
-    let since = state.edges.claims.get(key).map(|claim| millis(claim.since));
-    let mut info = v1::RouteInfo {
-        domain: key.domain.to_string(),
-        path: key.path.to_string(),
-        deployment: deployment.name.to_string(),
-        tls: route.tls.to_string(),
-        expires_at_ms: millis(expires),
-        warning,
-        since_ms: since.unwrap_or_default(),
-        ..v1::RouteInfo::default()
-    };
-    match &route.action {
-        RouteAction::Redirect(redirect) => info.redirect = redirect.to.to_string(),
-        RouteAction::Forward(upstream) => {
-            let (name, service) = (deployment.name.clone(), upstream.service.clone());
-            let key = ServiceKey { deployment: name, service };
-            (info.endpoints, info.wanted) = endpoints(state, &key);
-            info.service = key.service.to_string();
-            info.port = upstream.port.get().into();
-        }
-    }
-    info
-}
-
-/// When the certificate that was ordered for a domain expires, and why there is none or no newer one.
-fn ordered(state: &ClusterState, domain: &RouteDomain) -> (Timestamp, String) {
-    let acme = &state.edges.acme;
-    let expires = acme.issued.get(domain).map(|issued| issued.not_after);
-    let problem = acme.attempts.get(domain).map(|attempt| attempt.reason.to_string());
-    (expires.unwrap_or_default(), problem.unwrap_or_default())
-}
-
-/// How many instances of a service are ready, and how many slots it has.
-fn endpoints(state: &ClusterState, service: &ServiceKey) -> (u32, u32) {
-    let slots = jaco_state::view::slots_of(state, &service.deployment);
-    let slots: Vec<_> = slots.filter(|slot| slot.service == *service).collect();
-    let instances = slots.iter().flat_map(|slot| slot.instances());
-    let ready = instances.filter(|(id, _)| in_routing(state, id)).count();
-    (count(ready), count(slots.len()))
-}
-
-fn count(number: usize) -> u32 {
-    u32::try_from(number).unwrap_or(u32::MAX)
 }

@@ -16,6 +16,7 @@ mod policy;
 mod registries;
 mod retention;
 mod rotation;
+mod routes;
 mod sign_in;
 pub(super) mod status;
 mod tokens;
@@ -246,9 +247,7 @@ impl Cluster for ClusterService {
         request: Request<v1::ListRoutesRequest>,
     ) -> Result<Response<v1::ListRoutesResponse>, Status> {
         let (member, _) = self.context.identify(&request)?;
-        member.caught_up().await.map_err(|rejection| to_status(&rejection))?;
-        let (request, now) = (request.into_inner(), member.clock.now());
-        let listed = member.store.read(|state| edges::list_routes(state, &request, now));
+        let listed = routes::list(&member, request.into_inner()).await;
         listed.map(Response::new).map_err(|rejection| to_status(&rejection))
     }
 

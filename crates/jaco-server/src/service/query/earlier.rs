@@ -8,7 +8,6 @@ use prost::Message as _;
 
 use super::parts::Parts;
 use crate::member::Member;
-use crate::past::Then;
 use crate::status::invalid;
 use crate::view::{self, Shown, Suffrage};
 
@@ -23,15 +22,11 @@ pub(super) async fn read(
     member: &Member,
     request: v1::StatusRequest,
 ) -> Result<Vec<Bytes>, Rejection> {
-    let Then { state, at, kept } = member.state_at(request.at_index).await?;
-    let past = v1::PastInfo {
-        at_ms: at.map_or(0, view::millis),
-        kept_from: *kept.start(),
-        kept_to: *kept.end(),
-    };
+    let then = member.state_at(request.at_index).await?;
+    let past = then.info();
     let answered_by = member.hostname.to_string();
     let turn = member.gate.turn().await?;
-    turn.run(move || encode(&state, &request, past, answered_by)).await
+    turn.run(move || encode(&then.state, &request, past, answered_by)).await
 }
 
 /// Refuses a watch of a state that does not change.

@@ -1,8 +1,8 @@
 //! `jaco route`
 
 use jaco_pki::password::hash;
-use jaco_proto::v1::ListRoutesRequest;
-use jaco_types::DeploymentName;
+use jaco_proto::v1::{ListRoutesRequest, ListRoutesResponse};
+use jaco_types::{DeploymentName, ErrorCode};
 use serde_json::json;
 
 use super::password::{self, PasswordSource};
@@ -32,12 +32,16 @@ enum Action {
         after_long_help = "Examples:
   jaco route ls
   jaco route ls shop
+  jaco route ls --at 1204        as they were at this index; jaco audit shows indices
   jaco route ls -o json"
     )]
     Ls {
         /// Only the routes of this deployment
         #[arg(value_name = "DEPLOYMENT")]
         deployment: Option<String>,
+        /// As they were at this index of the log, as far back as the node can show it
+        #[arg(long, value_name = "INDEX", value_parser = clap::value_parser!(u64).range(1..))]
+        at: Option<u64>,
     },
     /// Print the hash of a password, for `basic_auth` of a route
     ///
@@ -58,7 +62,7 @@ enum Action {
 
 pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
     match args.action {
-        Action::Ls { deployment } => list(session, deployment).await,
+        Action::Ls { deployment, at } => list(session, deployment, at).await,
         Action::Password { user, password_stdin } => {
             let source =
                 if password_stdin { PasswordSource::Stdin } else { PasswordSource::Prompt };
@@ -67,14 +71,16 @@ pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
     }
 }
 
-async fn list(session: &mut Session, deployment: Option<String>) -> CommandResult {
+async fn list(session: &mut Session, deployment: Option<String>, at: Option<u64>) -> CommandResult {
     let deployment = deployment.unwrap_or_default();
     if !deployment.is_empty() {
         DeploymentName::new(&deployment).map_err(|invalid| {
             CliError::usage(format!("{deployment:?} is not the name of a deployment"), invalid.rule)
         })?;
     }
-    let listed = session.client()?.list_routes(ListRoutesRequest { deployment }).await?;
+    let request = ListRoutesRequest { deployment, at_index: at.unwrap_or_default() };
+    let listed = session.client()?.list_routes(request).await?;
+    check_at(at, &listed)?;
     for warned in listed.routes.iter().filter(|route| !route.warning.is_empty()) {
         let name = route::name(warned);
         session.ui.note(&format!("warning: {name}: {}", warned.warning));
@@ -84,6 +90,16 @@ async fn list(session: &mut Session, deployment: Option<String>) -> CommandResul
         session.ui.note(&format!("warning: edge of {}: {}", edge.hostname, edge.problem));
     }
     session.done(&List { items: &listed.routes, json: route::json, text: route::table })
+}
+
+/// Refuses the routes of now of a node that does not know what an index is.
+fn check_at(at: Option<u64>, listed: &ListRoutesResponse) -> Result<(), CliError> {
+    if at.is_none() || listed.past.is_some() {
+        return Ok(());
+    }
+    let message = "this node runs a version that shows the routes of now only: upgrade it, or ask another node with --server";
+    let message = message.to_owned();
+    Err(CliError::Refused { code: ErrorCode::MembersOutdated, message, help: None })
 }
 
 fn print_hash(session: &mut Session, user: &str, source: PasswordSource) -> CommandResult {
