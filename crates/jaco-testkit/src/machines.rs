@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -13,6 +14,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Machines that reach each other and nothing else. Dropping them ends their namespaces.
 #[derive(Debug)]
 pub struct Machines {
+    /// The first three bytes of all addresses.
+    network: [u8; 3],
     switch: Holder,
     machines: Vec<Holder>,
 }
@@ -23,13 +26,21 @@ impl Machines {
     /// # Panics
     /// When namespaces cannot be made, which takes root, or `unshare`, `nsenter` or `ip` are not there.
     pub async fn start(count: usize) -> Self {
+        Self::start_in([10, 98, 0], count).await
+    }
+
+    /// The same, with addresses that begin with these bytes.
+    ///
+    /// # Panics
+    /// As [`Self::start`].
+    pub async fn start_in(network: [u8; 3], count: usize) -> Self {
         let mut machines = Vec::new();
         for _ in 0..count {
             machines.push(Holder::start().await);
         }
-        let made = Self { switch: Holder::start().await, machines };
-        ran(made.switch.enter().args(["ip", "link", "add", "switch", "type", "bridge"]));
-        ran(made.switch.enter().args(["ip", "link", "set", "switch", "up"]));
+        let made = Self { network, switch: Holder::start().await, machines };
+        ran(made.at_switch().args(["ip", "link", "add", "switch", "type", "bridge"]));
+        ran(made.at_switch().args(["ip", "link", "set", "switch", "up"]));
         for at in 0..count {
             made.wire(at);
         }
@@ -40,8 +51,8 @@ impl Machines {
         let (port, pid) = (port(at), self.machines[at].0.id().to_string());
         let address = format!("{}/24", self.address(at));
         let peer = ["type", "veth", "peer", "name", "wire", "netns", &pid];
-        ran(self.switch.enter().args(["ip", "link", "add", &port]).args(peer));
-        ran(self.switch.enter().args(["ip", "link", "set", &port, "master", "switch", "up"]));
+        ran(self.at_switch().args(["ip", "link", "add", &port]).args(peer));
+        ran(self.at_switch().args(["ip", "link", "set", &port, "master", "switch", "up"]));
         ran(self.inside(at).args(["ip", "address", "add", &address, "dev", "wire"]));
         ran(self.inside(at).args(["ip", "link", "set", "wire", "up"]));
         ran(self.inside(at).args(["ip", "link", "set", "lo", "up"]));
@@ -50,7 +61,38 @@ impl Machines {
     /// The IPv4 address of a machine.
     #[must_use]
     pub fn address(&self, at: usize) -> String {
-        format!("10.98.0.{}", at + 1)
+        let [a, b, c] = self.network;
+        format!("{a}.{b}.{c}.{}", at + 1)
+    }
+
+    /// Gives the switch an address, the last one of the network, and makes it the way of all machines to elsewhere, where nothing
+    /// is: what runs at the switch is a client outside.
+    pub fn have_outside(&self) {
+        let [a, b, c] = self.network;
+        let outside = format!("{a}.{b}.{c}.254");
+        let assigned = format!("{outside}/24");
+        ran(self.at_switch().args(["ip", "address", "add", &assigned, "dev", "switch"]));
+        for at in 0..self.machines.len() {
+            ran(self.inside(at).args(["ip", "route", "add", "default", "via", &outside]));
+        }
+    }
+
+    /// The network namespace of a machine, as a file.
+    #[must_use]
+    pub fn namespace(&self, at: usize) -> PathBuf {
+        self.machines[at].namespace()
+    }
+
+    /// The network namespace of the switch, as a file.
+    #[must_use]
+    pub fn switch(&self) -> PathBuf {
+        self.switch.namespace()
+    }
+
+    /// A command that runs what is appended to it at the switch.
+    #[must_use]
+    pub fn at_switch(&self) -> Command {
+        self.switch.enter()
     }
 
     /// A command that runs what is appended to it on a machine.
@@ -66,12 +108,12 @@ impl Machines {
             "table bridge cut {{\nchain forward {{\ntype filter hook forward priority 0\n\
              ether type ip iifname \"{port}\" drop\nether type ip oifname \"{port}\" drop\n}}\n}}\n"
         );
-        load(&mut self.switch.enter(), &table);
+        load(&mut self.at_switch(), &table);
     }
 
     /// Ends every [`Machines::cut`].
     pub fn join(&self) {
-        load(&mut self.switch.enter(), "flush ruleset\n");
+        load(&mut self.at_switch(), "flush ruleset\n");
     }
 
     /// Counts, from now on, how often a machine tries to connect to another one.
@@ -125,9 +167,13 @@ impl Holder {
         holder
     }
 
+    fn namespace(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/{}/ns/net", self.0.id()))
+    }
+
     fn enter(&self) -> Command {
         let mut command = Command::new("nsenter");
-        command.arg(format!("--net=/proc/{}/ns/net", self.0.id()));
+        command.arg(format!("--net={}", self.namespace().display()));
         command
     }
 }

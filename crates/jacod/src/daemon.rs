@@ -18,6 +18,7 @@ use crate::bootstrap::Bootstrap;
 use crate::config::Config;
 use crate::context::NodeContext;
 use crate::heap;
+use crate::service_manager::notify_ready;
 
 /// Time limit for open requests at shutdown. Apart from the agent no loop is waited for: the next
 /// daemon or the next leader continues its work.
@@ -53,6 +54,8 @@ impl Daemon {
         let daemon = Self { node };
         bootstrap.resume().await?;
         let socket = daemon.bind_socket()?;
+        // Who connects from now on is answered.
+        notify_ready();
         let node = &daemon.node;
         let socket_path = node.config.socket.display();
         match node.config.check_engine() {

@@ -39,6 +39,7 @@ mod renewal;
 mod reset;
 mod rotation;
 mod router;
+mod service_manager;
 mod setup;
 mod telemetry;
 mod trace;

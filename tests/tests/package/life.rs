@@ -4,16 +4,13 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use crate::built::{Built, built};
-use crate::machine::Machine;
+use crate::debian::Debian;
+use crate::machine::{Machine, Network};
 
 impl Machine {
     fn install(&self, built: &Built, build: &str) {
         let packages = ["jaco", "jacod"].map(|name| self.bring(&built.deb(build, name)));
         self.run(&["dpkg", "--install", &packages[0], &packages[1]]);
-    }
-
-    fn unit(&self, unit: &str, property: &str) -> String {
-        self.run(&["systemctl", "show", "--property", property, "--value", unit])
     }
 
     fn mode(&self, path: &str) -> u32 {
@@ -35,7 +32,7 @@ impl Machine {
 #[test]
 fn packages_come_and_go() {
     // Other tests build the packages meanwhile.
-    let machine = Machine::start();
+    let machine = Machine::start(&Debian::of_this_run(), "n1", &Network::None);
     let built = built();
     let before = machine.files();
 

@@ -58,12 +58,14 @@ pub struct ServiceOptions {
 /// be opened a second time. Later it can do so too, after some failures.
 const HAND_BACK: Duration = Duration::from_secs(1);
 
-/// Runs the router until `shutdown` completes. What it made stays.
+/// Runs the router until `shutdown` completes, and calls `ready` once its namespace and its socket are there. What it made
+/// stays.
 ///
 /// # Errors
 /// If another process keeps this router, or it cannot be made.
 pub async fn serve(
     options: ServiceOptions,
+    ready: impl FnOnce(),
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), NetError> {
     let dir = options.runtime_dir.as_path();
@@ -92,6 +94,7 @@ pub async fn serve(
     };
     let listener = socket::listen(&socket_path(dir))?;
     tracing::info!(socket = ?socket_path(dir), "router started");
+    ready();
     tokio::select! {
         result = keep => result,
         () = hand_over(&options.edge_socket, &listeners, first) => Ok(()),

@@ -41,7 +41,7 @@ pub(crate) fn main(arguments: &[String]) -> ExitCode {
     let runtime_dir = PathBuf::from(&arguments[0]);
     let edge_socket = handover::socket_path(&runtime_dir);
     let options = ServiceOptions { runtime_dir, port: PORT, edge_socket };
-    match runtime.block_on(serve(options, std::future::pending())) {
+    match runtime.block_on(serve(options, || {}, std::future::pending())) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             println!("{error}");

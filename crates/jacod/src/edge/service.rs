@@ -21,6 +21,7 @@ use super::stop::Stop;
 use super::upgrade::Outcome;
 use super::{privileges, upgrade};
 use crate::process::error_file;
+use crate::service_manager::notify_ready;
 use crate::telemetry;
 
 /// Where the process takes listeners from the router.
@@ -81,7 +82,7 @@ async fn serve(args: &EdgeArgs) -> anyhow::Result<()> {
     if let Err(error) = remove_abandoned(Path::new(".")) {
         warn!(%error, "sockets of edges that have ended cannot be removed");
     }
-    upgrade::notify_ready();
+    notify_ready();
     info!(dir = %args.runtime_dir.display(), "edge started");
     let (mut waiting, mut attempts) = (None::<Instant>, 0);
     let mut former = None::<FormerSocket>;

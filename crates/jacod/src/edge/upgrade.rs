@@ -2,8 +2,6 @@
 //! it, gets copies of all listeners, and takes what comes; this one finishes what it has, and says until then with whom.
 
 use std::collections::BTreeSet;
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::Path;
 use std::process::{Child, Command};
 use std::time::Duration;
@@ -117,21 +115,5 @@ async fn serves(successor: &mut Child, held: &BTreeSet<ListenerKey>) -> anyhow::
             START_LIMIT.as_secs()
         );
         sleep(POLL).await;
-    }
-}
-
-/// Tells a service manager that waits for it that this process serves, and is the one to watch.
-pub(super) fn notify_ready() {
-    let Some(socket) = std::env::var_os("NOTIFY_SOCKET") else { return };
-    let message = format!("READY=1\nMAINPID={}", std::process::id());
-    let path = socket.to_string_lossy().into_owned();
-    let address = match path.strip_prefix('@') {
-        Some(name) => SocketAddr::from_abstract_name(name),
-        None => SocketAddr::from_pathname(&path),
-    };
-    let sent =
-        UnixDatagram::unbound().and_then(|from| from.send_to_addr(message.as_bytes(), &address?));
-    if let Err(error) = sent {
-        warn!(%error, "the service manager cannot be notified");
     }
 }

@@ -344,7 +344,8 @@ fn start(out: &mut impl Write, change: Change) -> anyhow::Result<()> {
     }
     let ended = Command::new("systemctl").args(args).status().context("cannot run systemctl")?;
     if !ended.success() {
-        bail!("the file is written, but `{text}` failed: journalctl -u jacod says why");
+        let units: Vec<_> = UNITS.iter().map(|unit| format!("-u {unit}")).collect();
+        bail!("the file is written, but `{text}` failed: journalctl {} says why", units.join(" "));
     }
     writeln!(out, "Started         {}", UNITS.join(", "))?;
     Ok(())

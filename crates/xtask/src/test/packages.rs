@@ -77,7 +77,10 @@ const PACKETS: [Needed; 5] = [
 ];
 
 /// What makes packages and a fresh Debian to install them in, and the shells and the reader that they bring files for.
-const PACKAGING: [Needed; 7] = [
+const PACKAGING: [Needed; 10] = [
+    CURL,
+    IP,
+    Needed { program: "script", package: "bsdutils", purpose: "types on a terminal" },
     Needed { program: "readelf", package: "binutils", purpose: "reads what a program needs" },
     Needed { program: "mmdebstrap", package: "mmdebstrap", purpose: "makes a fresh Debian" },
     Needed {
@@ -136,7 +139,18 @@ mod tests {
         check(Layer::Net, &["ip", "nft", "tcpdump", "iperf3", "ping"]);
         check(Layer::Docker, &["docker-registry", "tcpdump", "pebble"]);
         check(Layer::Edge, &["ip", "nft"]);
-        let packaging = ["readelf", "mmdebstrap", "systemd-nspawn", "man", "bash", "zsh", "fish"];
+        let packaging = [
+            "curl",
+            "ip",
+            "script",
+            "readelf",
+            "mmdebstrap",
+            "systemd-nspawn",
+            "man",
+            "bash",
+            "zsh",
+            "fish",
+        ];
         check(Layer::Package, &packaging);
     }
 }
