@@ -19,6 +19,8 @@ mod pre_stop;
 mod pull;
 pub mod spec;
 mod volume;
+mod volume_class;
 mod volume_content;
 
 pub use engine::{DockerEngine, DockerOptions};
+pub use volume_class::VolumeFolders;

@@ -2,6 +2,7 @@
 
 pub(crate) use jaco_json::volume::json;
 use jaco_proto::v1::{VolumeInfo, VolumeMountInfo};
+use jaco_types::unit::Bytes;
 
 use crate::format::table::Table;
 use crate::format::time;
@@ -9,7 +10,16 @@ use crate::output::Frame;
 
 /// Volumes as a table.
 pub(crate) fn table(volumes: &[VolumeInfo], frame: &Frame) -> String {
-    let mut table = Table::new(&["VOLUME", "NODE", "MOUNTED BY", "CREATED", "ENGINE NAME"]);
+    let mut table = Table::new(&[
+        "VOLUME",
+        "NODE",
+        "CLASS",
+        "SIZE",
+        "USED",
+        "MOUNTED BY",
+        "CREATED",
+        "ENGINE NAME",
+    ]);
     for volume in volumes {
         let created = match volume.created_at_ms {
             0 => "-".to_owned(),
@@ -18,12 +28,39 @@ pub(crate) fn table(volumes: &[VolumeInfo], frame: &Frame) -> String {
         table.row([
             format!("{}/{}", volume.deployment, volume.volume),
             volume.node.clone(),
+            class(volume),
+            amount((volume.size_bytes > 0).then_some(volume.size_bytes)),
+            amount(volume.used_bytes),
             mounted_by(&volume.mounts),
             created,
             volume.engine_name.clone(),
         ]);
     }
     table.render()
+}
+
+fn class(volume: &VolumeInfo) -> String {
+    if volume.class.is_empty() { "-".to_owned() } else { volume.class.clone() }
+}
+
+fn amount(bytes: Option<u64>) -> String {
+    bytes.map_or_else(|| "-".to_owned(), |bytes| Bytes(bytes).to_string())
+}
+
+/// What volumes take more than they are to, as warnings.
+pub(crate) fn overuse(volumes: &[VolumeInfo]) -> impl Iterator<Item = String> {
+    let over = volumes.iter().filter_map(|volume| {
+        let used = volume.used_bytes.filter(|used| *used > volume.size_bytes)?;
+        (volume.size_bytes > 0).then_some((volume, Bytes(used)))
+    });
+    over.map(|(volume, used)| {
+        let VolumeInfo { deployment, volume: name, node, class, size_bytes, .. } = volume;
+        let size = Bytes(*size_bytes);
+        format!(
+            "warning: {deployment}/{name} on {node} takes {used} and has a size of {size}: free some of it, or raise \
+             `volumes.{name}.size` of jaco.yaml, by which the space of class {class} is planned"
+        )
+    })
 }
 
 fn mounted_by(mounts: &[VolumeMountInfo]) -> String {

@@ -77,6 +77,7 @@ use jaco_types::{
     RollbackProgress, Rollout, RolloutState, Route, RouteKey, RouterLink, Sampled, Scheduling,
     ServiceKey, ServiceName, Slot, SpecHash, StateIndex, Subnet, TerminatingInstance, Termination,
     TerminationOutcome, Timestamp, TokenId, TraceContext, TunnelBackend, Unplaced,
+    VolumeClass, VolumeDemand,
 };
 
 pub(crate) use self::acme::*;

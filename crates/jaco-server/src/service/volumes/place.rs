@@ -1,12 +1,11 @@
 //! The node that a request about a volume is for, and the volume there.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use jaco_agent::engine::{ExistingVolume, HeldVolume, VolumeAccess, VolumeMount, VolumeTarget};
 use jaco_proto::v1;
 use jaco_state::audit::AuditKind;
-use jaco_types::{Author, DeploymentName, ErrorCode, Identity, NodeId, Rejection};
+use jaco_types::{Author, DeploymentName, ErrorCode, Identity, NodeId, Rejection, VolumeDemand};
 use tonic::Status;
 
 use super::list::list;
@@ -145,19 +144,21 @@ impl Place {
     /// # Errors
     /// If no service of the deployment has a volume of this name.
     pub(super) fn declared(&self, member: &Member) -> Result<VolumeTarget, Rejection> {
-        let containers: Vec<_> = member.store.read(|state| {
+        let services: Vec<_> = member.store.read(|state| {
             let deployment = state.deployments.get(&self.deployment);
             let services = deployment.map(|deployment| &deployment.spec().services);
-            let services = services.into_iter().flat_map(|services| services.values());
-            services.map(|service| Arc::clone(&service.container)).collect()
+            services.into_iter().flat_map(|services| services.values()).cloned().collect()
         });
-        let name = containers
-            .iter()
-            .find_map(|spec| member.agent.volume_of(&self.deployment, &self.volume, spec));
+        let name = services.iter().find_map(|service| {
+            member.agent.volume_of(&self.deployment, &self.volume, &service.container)
+        });
         let name = name.ok_or_else(|| self.absent("no service of the deployment mounts one"))?;
+        let demands = services.iter().flat_map(|service| &service.volumes);
+        let demand = demand(demands, &self.deployment, (&self.volume, &name));
+        let class = demand.map(|demand| demand.class.clone());
         // One of this name is another deployment's, or nobody's.
         let existing = ExistingVolume::Refuse;
-        Ok(VolumeTarget { deployment: self.deployment.clone(), name, existing })
+        Ok(VolumeTarget { deployment: self.deployment.clone(), name, class, existing })
     }
 
     /// The refusal for want of the volume.
@@ -188,6 +189,16 @@ impl Place {
         }
         to_status(&refusal)
     }
+}
+
+/// What the manifest says of the class of a volume that it calls `key`, and the engine `name`.
+pub(super) fn demand<'d>(
+    mut demands: impl Iterator<Item = &'d VolumeDemand>,
+    deployment: &DeploymentName,
+    (key, name): (&str, &str),
+) -> Option<&'d VolumeDemand> {
+    let own = format!("{deployment}_{key}");
+    demands.find(|demand| *demand.volume == *own || *demand.volume == *name)
 }
 
 /// The one node that has the volume; without any, the only node of the cluster.
