@@ -15,6 +15,7 @@ mod archive;
 mod backup;
 pub mod dev;
 mod editor;
+mod identities;
 mod image;
 mod import;
 mod manifest;

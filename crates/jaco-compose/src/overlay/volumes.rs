@@ -39,13 +39,14 @@ fn volume(entry: &Entry, report: &mut Report) -> Option<VolumeOverlay> {
     Some(VolumeOverlay { name: entry.key.to_string(), class, size, class_pos, pos: entry.key_pos })
 }
 
-/// What is no amount was reported where the tree was checked, and is a text of digits since.
+/// What is no amount was reported where the tree was checked; the others are texts of digits since.
 fn size(node: &Node, report: &mut Report) -> Option<u64> {
-    let bytes = node.as_str()?.parse().ok().filter(|bytes| *bytes > 0);
-    if bytes.is_none() {
+    let bytes = node.as_str()?.parse().ok()?;
+    if bytes == 0 {
         report
             .error(node.pos, Code::InvalidValue, "the `size` of a volume cannot be zero")
             .expected("an amount such as `10G`, or no `size`");
+        return None;
     }
-    bytes
+    Some(bytes)
 }

@@ -233,8 +233,8 @@ fn the_schema_knows_the_keys_of_the_reader() {
         }
     }
     assert!(strangers >= 15, "{strangers} mappings are closed");
-    // Free names of constraints, of roles, of shares, of headers and of users.
-    let free = [".constraints.", ".roles.", ".targets.", ".set.", ".basic_auth."];
+    // Free names of constraints, of roles, of shares, of headers, of users and of volumes.
+    let free = [".constraints.", ".roles.", ".targets.", ".set.", ".basic_auth.", ".volumes."];
     taken.retain(|path| in_schema.contains(path) || !free.iter().any(|part| path.contains(part)));
     assert_eq!(taken, in_schema);
 }

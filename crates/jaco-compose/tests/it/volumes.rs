@@ -49,18 +49,43 @@ fn a_volume_has_a_class_and_a_size() {
 #[test]
 fn mistakes_have_positions() {
     let problems = |text: &str| problems_of(&resolved(text).unwrap_err());
-    expect![[r#""#]].assert_eq(&problems("  dta: {class: ssd}\n"));
-    expect![[r#""#]].assert_eq(&problems("  tape: {class: ssd}\n"));
-    expect![[r#""#]].assert_eq(&problems("  far: {class: ssd}\n"));
-    expect![[r#""#]].assert_eq(&problems("  near: {class: ssd}\n"));
+    expect![[r#"
+        3:3 error unknown_volume: the compose file has no volume `dta`
+          help did you mean `data`?
+        4:19 warning honoured_differently: `services.web.volumes_from` works differently on a cluster: The mounts of the named service are added, and replicas are placed on nodes that run one of its replicas. `container:` is refused."#]].assert_eq(&problems("  dta: {class: ssd}\n"));
+    expect![[r#"
+        3:17 error conflict: volume `tape` cannot have a class: it is external
+          help remove one of them: a class says where on a node the volume is
+        4:19 warning honoured_differently: `services.web.volumes_from` works differently on a cluster: The mounts of the named service are added, and replicas are placed on nodes that run one of its replicas. `container:` is refused."#]].assert_eq(&problems("  tape: {class: ssd}\n"));
+    expect![[r#"
+        3:16 error conflict: volume `far` cannot have a class: it has a driver of its own
+          help remove one of them: a class says where on a node the volume is
+        4:19 warning honoured_differently: `services.web.volumes_from` works differently on a cluster: The mounts of the named service are added, and replicas are placed on nodes that run one of its replicas. `container:` is refused."#]].assert_eq(&problems("  far: {class: ssd}\n"));
+    expect![[r#"
+        3:17 error conflict: volume `near` cannot have a class: it has `driver_opts`
+          help remove one of them: a class says where on a node the volume is
+        4:19 warning honoured_differently: `services.web.volumes_from` works differently on a cluster: The mounts of the named service are added, and replicas are placed on nodes that run one of its replicas. `container:` is refused."#]].assert_eq(&problems("  near: {class: ssd}\n"));
     let overlay = |text: &str| {
         let text = format!("deployment: shop\nvolumes:\n{text}");
         let parsed = jaco_compose::JacoYaml::parse("jaco.yaml", text.as_bytes());
         problems_of(&parsed.unwrap_err())
     };
-    expect![[r#""#]].assert_eq(&overlay("  data: {class: SSD}\n"));
-    expect![[r#""#]].assert_eq(&overlay("  data: {size: 10G}\n"));
-    expect![[r#""#]].assert_eq(&overlay("  data: {class: ssd, size: 0}\n"));
-    expect![[r#""#]].assert_eq(&overlay("  data: {class: ssd, size: ten}\n"));
-    expect![[r#""#]].assert_eq(&overlay("  data: {class: ssd, sise: 1G}\n"));
+    expect![[r#"
+        3:17 error invalid_name: `SSD` is no volume class
+          help use 1 to 63 of a-z, 0-9, '-' and '_', starting with a letter or digit"#]]
+    .assert_eq(&overlay("  data: {class: SSD}\n"));
+    expect!["3:9 error missing_key: `volumes.data` has no `class`"]
+        .assert_eq(&overlay("  data: {size: 10G}\n"));
+    expect![[r#"
+        3:28 error invalid_value: the `size` of a volume cannot be zero
+          expected an amount such as `10G`, or no `size`"#]]
+    .assert_eq(&overlay("  data: {class: ssd, size: 0}\n"));
+    expect![[r#"
+        3:28 error invalid_value: `volumes.data.size` cannot be `ten`
+          expected a size in bytes such as `512m` or `2g`"#]]
+    .assert_eq(&overlay("  data: {class: ssd, size: ten}\n"));
+    expect![[r#"
+        3:22 error unknown_key: `volumes.data` has no key `sise`
+          help did you mean `size`?"#]]
+    .assert_eq(&overlay("  data: {class: ssd, sise: 1G}\n"));
 }

@@ -47,20 +47,24 @@ fn amount(bytes: Option<u64>) -> String {
     bytes.map_or_else(|| "-".to_owned(), |bytes| Bytes(bytes).to_string())
 }
 
-/// What volumes take more than they are to, as warnings.
-pub(crate) fn overuse(volumes: &[VolumeInfo]) -> impl Iterator<Item = String> {
-    let over = volumes.iter().filter_map(|volume| {
-        let used = volume.used_bytes.filter(|used| *used > volume.size_bytes)?;
-        (volume.size_bytes > 0).then_some((volume, Bytes(used)))
-    });
-    over.map(|(volume, used)| {
-        let VolumeInfo { deployment, volume: name, node, class, size_bytes, .. } = volume;
-        let size = Bytes(*size_bytes);
-        format!(
-            "warning: {deployment}/{name} on {node} takes {used} and has a size of {size}: free some of it, or raise \
-             `volumes.{name}.size` of jaco.yaml, by which the space of class {class} is planned"
-        )
+/// Volumes that take more than their size, each with what to do.
+pub(crate) fn over_size(volumes: &[VolumeInfo]) -> impl Iterator<Item = (&VolumeInfo, String)> {
+    let over = |volume: &&VolumeInfo| {
+        volume.size_bytes > 0 && volume.used_bytes.is_some_and(|used| used > volume.size_bytes)
+    };
+    volumes.iter().filter(over).map(|volume| {
+        let VolumeInfo { volume: name, class, .. } = volume;
+        let help = format!(
+            "free some of it, or raise `volumes.{name}.size` of jaco.yaml, by which the space of class {class} is planned"
+        );
+        (volume, help)
     })
+}
+
+/// What a volume takes beside its size, as a part of a sentence.
+pub(crate) fn taken(volume: &VolumeInfo) -> String {
+    let used = Bytes(volume.used_bytes.unwrap_or_default());
+    format!("takes {used} and has a size of {}", Bytes(volume.size_bytes))
 }
 
 fn mounted_by(mounts: &[VolumeMountInfo]) -> String {

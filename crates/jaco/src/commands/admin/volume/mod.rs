@@ -69,8 +69,9 @@ async fn list(session: &mut Session, deployment: String) -> CommandResult {
     for node in silent {
         session.ui.note(&format!("the volumes of a node are missing here: {node}"));
     }
-    for warning in volume::overuse(&listed.volumes) {
-        session.ui.note(&warning);
+    for (over, help) in volume::over_size(&listed.volumes) {
+        let (name, taken) = (format!("{}/{}", over.deployment, over.volume), volume::taken(over));
+        session.ui.note(&format!("warning: {name} on {} {taken}: {help}", over.node));
     }
     session.done(&List { items: &listed.volumes, json: volume::json, text: volume::table })
 }
