@@ -39,7 +39,7 @@ use crate::spec::{self, Check, Needs, SpecError};
 use crate::volume_class::{VolumeFolders, VolumeHost};
 use crate::{
     archive, auth, connect, convert, exec, image, load, logs, names, pre_stop, pull, volume,
-    volume_content,
+    volume_access, volume_content,
 };
 
 /// Time limit of a request. A machine that starts dozens of containers is slow, not down.
@@ -84,7 +84,7 @@ pub struct DockerEngine {
     /// created, so that siblings that start together choose different ones.
     joining: tokio::sync::Mutex<()>,
     /// Containers through which contents of volumes are read and written.
-    accesses: volume_content::InUse,
+    accesses: volume_access::InUse,
     volume_folders: Arc<VolumeFolders>,
     /// Held while a volume of a class is made.
     making: Arc<tokio::sync::Mutex<()>>,
@@ -107,7 +107,7 @@ impl DockerEngine {
             networks: Arc::default(),
             details: Mutex::default(),
             joining: tokio::sync::Mutex::default(),
-            accesses: volume_content::InUse::default(),
+            accesses: volume_access::InUse::default(),
             volume_folders: Arc::new(options.volumes),
             making: Arc::default(),
         })

@@ -14,7 +14,7 @@ use jaco_types::DeploymentName;
 use crate::convert::parse_time;
 use crate::error::{NOT_FOUND, engine_error, status};
 use crate::volume_class::{Place, VolumeHost};
-use crate::{names, spec, volume_content};
+use crate::{names, spec, volume_access};
 
 /// See [`jaco_agent::ContainerEngine::volumes`].
 pub(crate) async fn held(host: &VolumeHost) -> Result<Vec<HeldVolume>, EngineError> {
@@ -59,7 +59,7 @@ async fn mounts(docker: &Docker) -> Result<BTreeMap<String, Vec<VolumeMount>>, E
     let mut mounts: BTreeMap<String, Vec<VolumeMount>> = BTreeMap::new();
     for container in containers {
         let labels = container.labels.clone().unwrap_or_default();
-        if labels.contains_key(volume_content::LABEL) {
+        if labels.contains_key(volume_access::LABEL) {
             continue;
         }
         let instance = names::identity(&labels).map(|identity| identity.instance);

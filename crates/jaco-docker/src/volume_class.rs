@@ -17,7 +17,8 @@ use jaco_types::unit::Bytes;
 use tokio::sync::Mutex;
 
 use crate::error::{NOT_FOUND, allow, engine_error, status};
-use crate::volume_content::{Access, InUse, Mounted, tar};
+use crate::tar_header;
+use crate::volume_access::{Access, InUse, Mounted, TARGET};
 
 /// The folder of each class on this node.
 pub type VolumeFolders = BTreeMap<VolumeClass, PathBuf>;
@@ -66,6 +67,14 @@ impl Place {
 }
 
 impl VolumeHost {
+    /// A container that mounts this.
+    ///
+    /// # Errors
+    /// If the engine does not make it.
+    pub(crate) async fn access(&self, mounted: Mounted<'_>) -> Result<Access, EngineError> {
+        Access::open(&self.docker, &self.owner, &self.in_use, mounted).await
+    }
+
     /// Where the volume of this name is, if it is of this class.
     ///
     /// # Errors
@@ -136,7 +145,7 @@ impl VolumeHost {
     /// # Errors
     /// If the engine does not, for example because the folder of the class is missing.
     pub(crate) async fn make_folder(&self, place: &Place) -> Result<(), EngineError> {
-        self.unpack(place, tar::folder(&place.name)).await
+        self.unpack(place, tar_header::folder(&place.name)).await
     }
 
     /// Removes a volume that no container mounts, with its folder. A missing one is no error.
@@ -161,7 +170,7 @@ impl VolumeHost {
     /// If the engine does not.
     pub(crate) async fn remove_folder(&self, volume: &Volume) -> Result<(), EngineError> {
         match self.place_of(volume) {
-            Some(place) => self.unpack(&place, tar::empty_file(&place.name)).await,
+            Some(place) => self.unpack(&place, tar_header::empty_file(&place.name)).await,
             None => Ok(()),
         }
     }
@@ -169,13 +178,14 @@ impl VolumeHost {
     /// Unpacks an archive in the folder of the class. What is there under the name of an entry is replaced, unless both are
     /// folders.
     async fn unpack(&self, place: &Place, archive: Vec<u8>) -> Result<(), EngineError> {
-        let access = Access::open(self, Mounted::Folder(&place.folder)).await?;
+        let access = self.access(Mounted::Folder(&place.folder)).await?;
         let options = UploadToContainerOptions {
-            path: access.target().to_owned(),
+            path: TARGET.to_owned(),
             ..UploadToContainerOptions::default()
         };
         let body = bollard::body_full(archive.into());
-        let unpacked = self.docker.upload_to_container(access.id(), Some(options), body).await;
+        let unpacked =
+            self.docker.upload_to_container(&access.container().0, Some(options), body).await;
         unpacked.map_err(engine_error).and(access.close().await)
     }
 

@@ -19,6 +19,7 @@ mod identities;
 mod image;
 mod import;
 mod manifest;
+mod opening;
 mod restore;
 mod upload;
 mod volume;

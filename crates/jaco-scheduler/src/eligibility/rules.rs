@@ -77,7 +77,7 @@ pub(crate) fn refusals(
     if let (Some(shortage), Some(required)) = (row.lacks_gpus(spec), spec.gpus.clone()) {
         failed.push(Ineligible::InsufficientGpus { shortage, required });
     }
-    failed.extend(row.lacks_volumes(spec).into_iter().map(lacking));
+    failed.extend(row.lacks_volumes(spec).into_iter().map(Ineligible::from));
     failed
 }
 
@@ -100,14 +100,16 @@ pub(crate) fn place_refusals(
 /// The classes of volumes that a node does not offer, whatever space it has.
 fn offers_no_class(nodes: &NodeTable<'_>, at: NodeIx, goal: &ServiceSpec) -> Vec<Ineligible> {
     let lacks = nodes.row(at).lacks_volumes(goal).into_iter();
-    lacks.filter(|lack| matches!(lack, Lack::NoClass(_))).map(lacking).collect()
+    lacks.filter(|lack| matches!(lack, Lack::NoClass(_))).map(Ineligible::from).collect()
 }
 
-fn lacking(lack: Lack<'_>) -> Ineligible {
-    match lack {
-        Lack::NoClass(class) => Ineligible::NoVolumeClass { class: class.clone() },
-        Lack::NoSpace { class, available, required } => {
-            Ineligible::InsufficientVolumeSpace { class: class.clone(), available, required }
+impl From<Lack<'_>> for Ineligible {
+    fn from(lack: Lack<'_>) -> Self {
+        match lack {
+            Lack::NoClass(class) => Self::NoVolumeClass { class: class.clone() },
+            Lack::NoSpace { class, available, required } => {
+                Self::InsufficientVolumeSpace { class: class.clone(), available, required }
+            }
         }
     }
 }

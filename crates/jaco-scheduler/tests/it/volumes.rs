@@ -99,6 +99,24 @@ fn less_space_moves_nothing() {
     assert_eq!(slot.current.revision.0, 2, "there is no room for a larger one");
 }
 
+/// R-RES-3: another size counts from the next replica on; until then the one that has no room for it is named.
+#[test]
+fn another_size_counts_with_the_next_replica() {
+    let mut cluster = cluster(&[("n1", 5)]);
+    let db = |size| service("db", "db:1").volume("shop_data", "ssd", size);
+    cluster.apply("shop", &[db(3)]);
+    cluster.settle();
+    cluster.apply("shop", &[db(6)]);
+    cluster.settle();
+    let noncompliant = jaco_scheduler::noncompliant(&cluster.input());
+    let failed = noncompliant.iter().flat_map(|one| &one.failed).map(ToString::to_string);
+    let failed: Vec<_> = failed.collect();
+    expect!["5 B left for volumes of class ssd, 6 B needed"].assert_eq(&failed.join("; "));
+    cluster.apply("wiki", &[service("db", "db:1").volume("wiki_data", "ssd", 2)]);
+    cluster.settle();
+    expect!["shop-db-0@n1 wiki-db-0@n1"].assert_eq(&show(&cluster));
+}
+
 proptest! {
     /// R-RES-3, PL-9: whatever the sizes, no more of a node is promised than it declares, and whatever fits somewhere is placed.
     #[test]

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use jaco_compose::{FileError, Files};
 
-use super::opening::Opening;
+use crate::opening::Opening;
 
 /// The loader accepts 16 MiB in all; one byte more lets it report that.
 const FILE_BYTES_MAX: u64 = (16 << 20) + 1;

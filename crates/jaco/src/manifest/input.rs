@@ -8,8 +8,8 @@ use jaco_compose::{EnvFiles, Environment, Input, JacoYaml, environment};
 use super::args::{ManifestArgs, environment_name};
 use super::disk::{Disk, STDIN};
 use super::find::Found;
-use super::opening::Opening;
 use crate::error::CliError;
+use crate::opening::Opening;
 
 /// The input of the compose loader.
 pub(super) fn input(

@@ -10,8 +10,8 @@ use super::args::ManifestArgs;
 use super::disk::Disk;
 use super::find::find;
 use super::input::{display, environment_text, input, read_text};
-use super::opening::Opening;
 use crate::error::CliError;
+use crate::opening::Opening;
 use crate::upload::{FILE_BYTES_MAX, Upload};
 
 /// A manifest that was read.
@@ -116,7 +116,7 @@ impl Manifest {
     /// # Errors
     /// If there are no files, or all problems that they have.
     pub(crate) fn load(args: &ManifestArgs) -> Result<Self, CliError> {
-        Self::read(args, Opening::of(args)?)
+        Self::read(args, Opening::by(&args.identities)?)
     }
 
     /// As [`Manifest::load`], with encrypted files left closed: what is in them is missing.

@@ -5,8 +5,6 @@ pub(crate) mod disk;
 mod find;
 mod input;
 mod load;
-pub(crate) mod opening;
 
 pub(crate) use args::ManifestArgs;
 pub(crate) use load::Manifest;
-pub(crate) use opening::Opening;

@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use super::walk::{Listed, check_inside, is_empty, unreadable, walk};
 use crate::error::CliError;
 use crate::format::quantity::size;
-use crate::manifest::Opening;
+use crate::opening::Opening;
 
 /// The default limit of the files of a deployment, in bytes.
 pub(crate) const FILE_BYTES_MAX: u64 = 16 << 20;

@@ -8,7 +8,7 @@ use jaco_proto::v1;
 use jaco_types::unit::Bytes;
 use jaco_types::{DeploymentName, ErrorCode, Rejection};
 
-use super::place::demand;
+use super::demand::demand;
 use crate::member::Member;
 use crate::service::others::{LATE, ask_others};
 use crate::status::invalid;

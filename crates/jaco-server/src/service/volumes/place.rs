@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use jaco_agent::engine::{ExistingVolume, HeldVolume, VolumeAccess, VolumeMount, VolumeTarget};
 use jaco_proto::v1;
 use jaco_state::audit::AuditKind;
-use jaco_types::{Author, DeploymentName, ErrorCode, Identity, NodeId, Rejection, VolumeDemand};
+use jaco_types::{Author, DeploymentName, ErrorCode, Identity, NodeId, Rejection};
 use tonic::Status;
 
+use super::demand::demand;
 use super::list::list;
 use crate::auth::permission::Concern;
 use crate::member::Member;
@@ -189,16 +190,6 @@ impl Place {
         }
         to_status(&refusal)
     }
-}
-
-/// What the manifest says of the class of a volume that it calls `key`, and the engine `name`.
-pub(super) fn demand<'d>(
-    mut demands: impl Iterator<Item = &'d VolumeDemand>,
-    deployment: &DeploymentName,
-    (key, name): (&str, &str),
-) -> Option<&'d VolumeDemand> {
-    let own = format!("{deployment}_{key}");
-    demands.find(|demand| *demand.volume == *own || *demand.volume == *name)
 }
 
 /// The one node that has the volume; without any, the only node of the cluster.

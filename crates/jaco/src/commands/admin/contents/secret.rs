@@ -14,8 +14,7 @@ use super::set::{Terms, set};
 use super::source::Source;
 use crate::deploy::After;
 use crate::format::time;
-use crate::identities;
-use crate::manifest::Opening;
+use crate::opening::Opening;
 use crate::session::{CommandResult, Session};
 
 /// Manage secrets that compose files refer to by name
@@ -240,7 +239,7 @@ pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
         Action::Ls => actions::list(session, NamedKind::Secret).await,
         Action::Get { name } => actions::get(session, NamedKind::Secret, &name).await,
         Action::Set { name, file, identities, command, deployments, for_all, then } => {
-            let opening = Opening::Open(identities::read(&identities)?);
+            let opening = Opening::by(&identities)?;
             let source = command.map_or_else(|| Source::opened(file, opening), Source::Command);
             let is_said = for_all || !deployments.is_empty();
             let users = is_said.then_some(ContentUsers { all: for_all, deployments });

@@ -10,7 +10,7 @@ use jaco_types::NamedKind;
 
 use crate::error::CliError;
 use crate::manifest::disk::STDIN;
-use crate::manifest::opening::{Opening, is_encrypted};
+use crate::opening::{Opening, is_encrypted};
 
 /// The maximum size of a content.
 pub(super) const CONTENT_BYTES_MAX: u64 = 1 << 20;
@@ -37,9 +37,9 @@ impl Source {
 
     /// The same, where a file whose name ends in `.age` is opened.
     pub(super) fn opened(file: Option<PathBuf>, opening: Opening) -> Self {
-        match Self::file(file) {
-            Self::File(path) if is_encrypted(&path) => Self::Encrypted(path, opening),
-            other => other,
+        match file {
+            Some(path) if is_encrypted(&path) => Self::Encrypted(path, opening),
+            file => Self::file(file),
         }
     }
 

@@ -1,14 +1,12 @@
 //! Files of a project that are encrypted with age: env files and files of secrets whose names end in `.age`. They are opened in
 //! memory, and never written anywhere.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use jaco_backup::{Identities, ValueError, open_value};
 
 use crate::error::CliError;
 use crate::identities;
-
-use super::args::ManifestArgs;
 
 /// What the name of an encrypted file ends in.
 const EXTENSION: &str = "age";
@@ -27,8 +25,8 @@ impl Opening {
     ///
     /// # Errors
     /// If a file of identities cannot be read, or has none.
-    pub(super) fn of(args: &ManifestArgs) -> Result<Self, CliError> {
-        Ok(Self::Open(identities::read(&args.identities)?))
+    pub(crate) fn by(identities: &[PathBuf]) -> Result<Self, CliError> {
+        Ok(Self::Open(identities::read(identities)?))
     }
 
     /// What is in a file that was read from this path; `None` if it stays closed.
