@@ -2,7 +2,8 @@
 //! the SHA-256 of all that. Every format stays readable: one that was written once is never changed.
 //!
 //! What a command of a user and a daemon do alike is here: a file is written, verified, examined as a restore decodes it
-//! (ADR 0146), and kept in a folder with a retention. It must never ask a cluster.
+//! (ADR 0146), and kept in a folder with a retention. It must never ask a cluster. What `age` encrypted beside a compose file
+//! is opened by the same code.
 
 mod age;
 mod damage;
@@ -23,7 +24,9 @@ mod tests;
 mod unlock;
 mod write;
 
-pub use age::{FileKey, Identities, KeyError, Label, Recipient, Recipients};
+pub use age::{
+    FileKey, Identities, KeyError, Label, Recipient, Recipients, ValueError, open_value,
+};
 pub use damage::Damage;
 pub use examine::{
     Detail, Examined, Extent, Fault, Kind, Model, Object, content_id, examine, label, list,

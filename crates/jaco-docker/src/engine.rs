@@ -36,9 +36,10 @@ use crate::error::{
 };
 use crate::network::Networks;
 use crate::spec::{self, Check, Needs, SpecError};
+use crate::volume_class::{VolumeFolders, VolumeHost};
 use crate::{
     archive, auth, connect, convert, exec, image, load, logs, names, pre_stop, pull, volume,
-    volume_content,
+    volume_access, volume_content,
 };
 
 /// Time limit of a request. A machine that starts dozens of containers is slow, not down.
@@ -56,13 +57,16 @@ pub struct DockerOptions {
     pub owner: Owner,
     /// Docker's socket.
     pub socket: PathBuf,
+    /// The folder of each class of volumes that this node offers, as the machine of the engine knows it.
+    pub volumes: VolumeFolders,
 }
 
 impl DockerOptions {
     /// Docker at its default socket.
     #[must_use]
     pub fn new(owner: Owner) -> Self {
-        Self { owner, socket: PathBuf::from("/var/run/docker.sock") }
+        let socket = PathBuf::from("/var/run/docker.sock");
+        Self { owner, socket, volumes: VolumeFolders::new() }
     }
 }
 
@@ -80,7 +84,10 @@ pub struct DockerEngine {
     /// created, so that siblings that start together choose different ones.
     joining: tokio::sync::Mutex<()>,
     /// Containers through which contents of volumes are read and written.
-    accesses: volume_content::InUse,
+    accesses: volume_access::InUse,
+    volume_folders: Arc<VolumeFolders>,
+    /// Held while a volume of a class is made.
+    making: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl DockerEngine {
@@ -100,7 +107,9 @@ impl DockerEngine {
             networks: Arc::default(),
             details: Mutex::default(),
             joining: tokio::sync::Mutex::default(),
-            accesses: volume_content::InUse::default(),
+            accesses: volume_access::InUse::default(),
+            volume_folders: Arc::new(options.volumes),
+            making: Arc::default(),
         })
     }
 
@@ -108,10 +117,35 @@ impl DockerEngine {
     async fn docker(&self) -> Result<&Docker, EngineError> {
         let prepare = async || {
             self.docker.clone().negotiate_version().await.map_err(engine_error)?;
-            volume_content::remove_left(&self.docker, &self.owner, &self.accesses).await
+            volume_content::remove_left(&self.unprepared_volumes()).await
         };
         self.prepared.get_or_try_init(prepare).await?;
         Ok(&self.docker)
+    }
+
+    /// Through what volumes are reached.
+    async fn volume_host(&self) -> Result<VolumeHost, EngineError> {
+        self.docker().await?;
+        Ok(self.unprepared_volumes())
+    }
+
+    fn unprepared_volumes(&self) -> VolumeHost {
+        VolumeHost {
+            docker: self.docker.clone(),
+            owner: self.owner.clone(),
+            in_use: Arc::clone(&self.accesses),
+            folders: Arc::clone(&self.volume_folders),
+            making: Arc::clone(&self.making),
+        }
+    }
+
+    /// The engine makes volumes as containers ask for them, but for the folders of those of a class.
+    async fn ensure_classed_volumes(&self, needs: &Needs) -> Result<(), StartError> {
+        for volume in &needs.classed_volumes {
+            let labels = volume.labels.clone();
+            self.unprepared_volumes().ensure(&volume.class, &volume.name, labels).await?;
+        }
+        Ok(())
     }
 
     async fn inspect(docker: &Docker, id: &str) -> Result<Option<ObservedContainer>, EngineError> {
@@ -522,6 +556,7 @@ impl ContainerEngine for DockerEngine {
             .map_err(unsupported)?;
         let deployment = &request.service.deployment;
         self.find_external_volumes(docker, &needs).await?;
+        self.ensure_classed_volumes(&needs).await?;
         let id = match self
             .ensure_container_and_networks(docker, request, &container, &needs, body)
             .await?
@@ -563,11 +598,11 @@ impl ContainerEngine for DockerEngine {
         &self,
         collection: &VolumeGc,
     ) -> Result<Vec<CollectedVolume>, EngineError> {
-        volume::collect(self.docker().await?, &self.owner, collection).await
+        volume::collect(&self.volume_host().await?, collection).await
     }
 
     async fn volumes(&self) -> Result<Vec<HeldVolume>, EngineError> {
-        volume::held(self.docker().await?, &self.owner).await
+        volume::held(&self.volume_host().await?).await
     }
 
     fn volume_of(&self, deployment: &DeploymentName, key: &str, container: &str) -> Option<String> {
@@ -578,7 +613,7 @@ impl ContainerEngine for DockerEngine {
     }
 
     async fn read_volume(&self, name: &str) -> Result<Archive, EngineError> {
-        volume_content::read(self.docker().await?, &self.owner, &self.accesses, name).await
+        volume_content::read(&self.volume_host().await?, name).await
     }
 
     async fn write_volume(
@@ -586,11 +621,8 @@ impl ContainerEngine for DockerEngine {
         volume: &VolumeTarget,
         archive: ArchiveInput,
     ) -> Result<(), EngineError> {
-        let docker = self.docker().await?.clone();
-        let (owner, in_use) = (self.owner.clone(), Arc::clone(&self.accesses));
-        let volume = volume.clone();
-        let write =
-            async move { volume_content::write(&docker, &owner, &in_use, &volume, archive).await };
+        let (host, volume) = (self.volume_host().await?, volume.clone());
+        let write = async move { volume_content::write(&host, &volume, archive).await };
         // A task goes on if nobody waits for it any more: only at its end a half volume is removed.
         let ended = tokio::spawn(write).await;
         ended.map_err(|error| EngineError::Unreachable { reason: error.to_string() })?

@@ -18,7 +18,11 @@ mod network;
 mod pre_stop;
 mod pull;
 pub mod spec;
+mod tar_header;
 mod volume;
+mod volume_access;
+mod volume_class;
 mod volume_content;
 
 pub use engine::{DockerEngine, DockerOptions};
+pub use volume_class::VolumeFolders;

@@ -13,13 +13,19 @@ use jaco_types::DeploymentName;
 
 use crate::convert::parse_time;
 use crate::error::{NOT_FOUND, engine_error, status};
-use crate::{names, spec, volume_content};
+use crate::volume_class::{Place, VolumeHost};
+use crate::{names, spec, volume_access};
 
 /// See [`jaco_agent::ContainerEngine::volumes`].
-pub(crate) async fn held(docker: &Docker, owner: &Owner) -> Result<Vec<HeldVolume>, EngineError> {
+pub(crate) async fn held(host: &VolumeHost) -> Result<Vec<HeldVolume>, EngineError> {
+    let (docker, owner) = (&host.docker, &host.owner);
     let (volumes, mut mounts) = tokio::try_join!(owned(docker, owner), mounts(docker))?;
-    let held = volumes.into_iter().map(|(deployment, volume)| HeldVolume {
+    let places: Vec<_> = volumes.iter().map(|(_, volume)| host.place_of(volume)).collect();
+    let mut used = host.used(places.iter().flatten().map(Place::path).collect()).await.into_iter();
+    let held = volumes.into_iter().zip(places).map(|((deployment, volume), place)| HeldVolume {
         key: spec::volume_key(owner, &deployment, &volume.name),
+        used: place.as_ref().and_then(|_| used.next().flatten()),
+        class: place.map(|place| place.class),
         deployment,
         created_at: volume.created_at.as_deref().and_then(parse_time),
         mounts: mounts.remove(&volume.name).unwrap_or_default(),
@@ -53,7 +59,7 @@ async fn mounts(docker: &Docker) -> Result<BTreeMap<String, Vec<VolumeMount>>, E
     let mut mounts: BTreeMap<String, Vec<VolumeMount>> = BTreeMap::new();
     for container in containers {
         let labels = container.labels.clone().unwrap_or_default();
-        if labels.contains_key(volume_content::LABEL) {
+        if labels.contains_key(volume_access::LABEL) {
             continue;
         }
         let instance = names::identity(&labels).map(|identity| identity.instance);
@@ -84,33 +90,39 @@ fn access(container: &ContainerSummary, may_write: bool) -> VolumeAccess {
 
 /// See [`jaco_agent::ContainerEngine::collect_volumes`].
 pub(crate) async fn collect(
-    docker: &Docker,
-    owner: &Owner,
+    host: &VolumeHost,
     collection: &VolumeGc,
 ) -> Result<Vec<CollectedVolume>, EngineError> {
-    let needed = Needed::of(owner, collection);
-    let mut left = Vec::new();
-    for (deployment, volume) in owned(docker, owner).await? {
-        let is_meant = collection.deployment.as_ref().is_none_or(|wanted| *wanted == deployment);
-        if is_meant && !needed.has(&deployment, &volume.name) {
-            left.push(CollectedVolume { deployment, name: volume.name, kept: None });
-        }
+    let needed = Needed::of(&host.owner, collection);
+    let mut left = owned(&host.docker, &host.owner).await?;
+    left.retain(|(deployment, volume)| {
+        collection.deployment.as_ref().is_none_or(|wanted| wanted == deployment)
+            && !needed.has(deployment, &volume.name)
+    });
+    left.sort_by(|(a_of, a), (b_of, b)| (a_of, &a.name).cmp(&(b_of, &b.name)));
+    let mut collected = Vec::new();
+    for (deployment, volume) in left {
+        let kept = match collection.extent {
+            GcMode::Remove => remove(host, &volume).await?,
+            GcMode::DryRun => None,
+        };
+        collected.push(CollectedVolume { deployment, name: volume.name, kept });
     }
-    left.sort_by(|a, b| (&a.deployment, &a.name).cmp(&(&b.deployment, &b.name)));
-    if collection.extent == GcMode::Remove {
-        for volume in &mut left {
-            volume.kept = remove(docker, &volume.name).await?;
-        }
-    }
-    Ok(left)
+    Ok(collected)
 }
 
 /// Removes a volume; returns why it was kept, if it was. A missing volume is no error.
-async fn remove(docker: &Docker, name: &str) -> Result<Option<String>, EngineError> {
-    match docker.remove_volume(name, None::<RemoveVolumeOptions>).await {
+async fn remove(host: &VolumeHost, volume: &Volume) -> Result<Option<String>, EngineError> {
+    let name = &*volume.name;
+    match host.docker.remove_volume(name, None::<RemoveVolumeOptions>).await {
         Ok(()) => {
             tracing::info!(volume = %name, "volume removed");
-            Ok(None)
+            match host.remove_folder(volume).await {
+                Err(EngineError::Refused { reason }) => {
+                    Ok(Some(format!("its folder is not removed: {reason}")))
+                }
+                removed => removed.map(|()| None),
+            }
         }
         Err(error) if status(&error) == Some(NOT_FOUND) => Ok(None),
         // In use by a container.

@@ -17,6 +17,9 @@ pub fn json(volume: &VolumeInfo) -> Value {
         "volume": volume.volume,
         "node": volume.node,
         "engine_name": volume.engine_name,
+        "class": non_empty(&volume.class),
+        "size_bytes": (volume.size_bytes > 0).then_some(volume.size_bytes),
+        "used_bytes": volume.used_bytes,
         "created_at": (volume.created_at_ms > 0).then(|| rfc3339(volume.created_at_ms)),
         "mounts": volume.mounts.iter().map(mount).collect::<Value>(),
     }))

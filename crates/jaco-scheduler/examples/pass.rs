@@ -325,6 +325,7 @@ fn service(number: usize, version: u8) -> ServiceSpec {
         reservation: Resources { cpu: MilliCores(250), memory: Bytes(1 << 28) },
         limit: Resources::default(),
         gpus: None,
+        volumes: Vec::new(),
         storage: Storage::Stateless,
         healthcheck: Healthcheck::None,
         update: UpdatePolicy::default(),

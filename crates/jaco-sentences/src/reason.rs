@@ -239,6 +239,8 @@ fn rule_text(key: &str, value: &str) -> String {
         "insufficient_cpu" => "short of cpu",
         "insufficient_memory" => "short of memory",
         "insufficient_gpus" => "short of GPUs",
+        "no_volume_class" => "without the class of a volume",
+        "insufficient_volume_space" => "short of space for a volume",
         _ => return format!("{} {value}", words(key)),
     };
     format!("{value} {rule}")

@@ -148,6 +148,7 @@ impl ServiceText {
             },
             limit: Resources::default(),
             gpus: self.gpus()?,
+            volumes: Vec::new(),
             storage,
             healthcheck,
             update: self.update()?,

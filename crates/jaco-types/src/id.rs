@@ -73,6 +73,14 @@ name_type!(
     "use 1 to 63 of a-z, 0-9, '-' and '_', starting with a letter or digit",
     is_deployment_name
 );
+
+name_type!(
+    /// The name of a kind of storage that nodes offer for volumes, such as `ssd`.
+    VolumeClass,
+    "volume class",
+    "use 1 to 63 of a-z, 0-9, '-' and '_', starting with a letter or digit",
+    is_deployment_name
+);
 name_type!(
     /// The name of a service inside its deployment, as compose allows it.
     ServiceName,

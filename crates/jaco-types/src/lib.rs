@@ -34,6 +34,7 @@ pub mod termination;
 pub mod time;
 pub mod trace;
 pub mod unit;
+pub mod volume;
 
 pub use acme::{ChallengeKind, RenewalWindow};
 pub use allocation::{AllocationScope, Disablement};
@@ -43,7 +44,7 @@ pub use gpu::{Gpu, GpuChoice, GpuDemand};
 pub use id::{
     CertificateName, ClusterId, ConsumerName, ContentName, DeploymentName, Hostname, InstanceId,
     InvalidName, NetworkName, NodeId, NotifyTargetName, Ordinal, RegistryUsername, ReplicaId,
-    RequestId, Revision, ServiceKey, ServiceName, SpecHash, StateIndex, TokenId,
+    RequestId, Revision, ServiceKey, ServiceName, SpecHash, StateIndex, TokenId, VolumeClass,
 };
 pub use identity::Identity;
 pub use image::{ImageDigest, ImageNeed, ImagePull, is_image_name};
@@ -71,3 +72,4 @@ pub use spec::{DeploymentSpec, ServiceSpec};
 pub use termination::{Termination, TerminationOutcome};
 pub use time::{Millis, Timestamp};
 pub use trace::{Sampled, TraceContext};
+pub use volume::VolumeDemand;

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use std::num::NonZeroU32;
 
 use crate::gpu::Gpu;
-use crate::id::{Hostname, NodeId, StateIndex};
+use crate::id::{Hostname, NodeId, StateIndex, VolumeClass};
 use crate::machine::Machine;
 use crate::router::{NodeEdge, NodeRouter};
 use crate::time::{Millis, Timestamp};
@@ -161,6 +161,9 @@ pub struct NodeFacts {
     pub storage: Bytes,
     /// The GPUs that replicas may have, in the order of the machine.
     pub gpus: Vec<Gpu>,
+    /// The classes of volumes that it offers, each with the space that sizes of volumes are counted against; zero is
+    /// any amount.
+    pub volume_classes: BTreeMap<VolumeClass, Bytes>,
     /// What the machine is, whatever of it replicas may take.
     pub machine: Machine,
     /// Labels from its configuration; every node also counts as carrying `worker`.

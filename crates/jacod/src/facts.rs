@@ -1,16 +1,16 @@
 //! Facts that this node reports about itself: its machine, and the resources that replicas may use.
 //! Read once, at start-up.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
 use jaco_types::unit::{Bytes, MilliCores, Resources};
-use jaco_types::{Gpu, Machine, NodeFacts};
+use jaco_types::{Gpu, Machine, NodeFacts, VolumeClass};
 use rustix::fs::statvfs;
 use tracing::{debug, warn};
 
-use crate::config::{Capacity, Config, ConfigError, Reserve};
+use crate::config::{Capacity, Config, ConfigError, Reserve, VolumeClassSettings};
 use crate::gpu;
 
 /// The facts of this node, without the engine's version.
@@ -29,6 +29,7 @@ pub(crate) fn facts(config: &Config) -> Result<NodeFacts, ConfigError> {
         capacity: allocatable.resources,
         storage: allocatable.storage,
         gpus: gpus(&config.capacity, root)?,
+        volume_classes: volume_classes(config)?,
         labels: config.labels.clone(),
         machine,
         // Reported once there are networks of the cluster.
@@ -134,6 +135,15 @@ fn subtract_reserve(
             Err(ConfigError::Value { key, reason })
         }
     }
+}
+
+/// The classes of volumes, each with its declared capacity, else the size of its disk.
+fn volume_classes(config: &Config) -> Result<BTreeMap<VolumeClass, Bytes>, ConfigError> {
+    let capacity = |(class, settings): (VolumeClass, VolumeClassSettings)| {
+        let size = || disk(&settings.path).map_or(Bytes(0), |(size, _)| size);
+        (class, settings.capacity_bytes.map_or_else(size, Bytes))
+    };
+    Ok(config.volume_classes()?.into_iter().map(capacity).collect())
 }
 
 /// The declared GPUs, else the detected ones.

@@ -298,9 +298,9 @@ async fn update_facts(
     });
     let Some((known_address, known_facts, are_alike)) = known else { return };
     // A member of an older version would stop at it.
-    let instances_max = match are_alike {
-        true => description.facts.instances_max,
-        false => known_facts.instances_max,
+    let (instances_max, volume_classes) = match are_alike {
+        true => (description.facts.instances_max, description.facts.volume_classes.clone()),
+        false => (known_facts.instances_max, known_facts.volume_classes.clone()),
     };
     let facts = match engine {
         Some(engine) => NodeFacts {
@@ -309,6 +309,7 @@ async fn update_facts(
             router: parts.router.or_else(|| known_facts.router.clone()),
             edge: parts.edge.or_else(|| known_facts.edge.clone()),
             instances_max,
+            volume_classes,
             ..description.facts.clone()
         },
         None => known_facts.clone(),

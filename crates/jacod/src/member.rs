@@ -320,7 +320,9 @@ pub(crate) fn open_engine(
     Ok(match node.config.engine {
         EngineKind::Docker => {
             let socket = node.config.docker_socket()?;
-            Arc::new(DockerEngine::new(DockerOptions { owner: owner.clone(), socket })?)
+            let volumes = node.config.volume_folders()?;
+            let owner = owner.clone();
+            Arc::new(DockerEngine::new(DockerOptions { owner, socket, volumes })?)
         }
         EngineKind::Fake => {
             let file = node.config.data_dir.join("fake-engine.json");

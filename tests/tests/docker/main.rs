@@ -38,4 +38,5 @@ mod scenario;
 mod stopping;
 mod terminations;
 mod transfers;
+mod volume_classes;
 mod volumes;

@@ -1,7 +1,8 @@
 //! Volumes: what there is, who mounts it, and garbage collection.
 
 use jaco_state::view::Needed;
-use jaco_types::{DeploymentName, InstanceId, Timestamp};
+use jaco_types::unit::Bytes;
+use jaco_types::{DeploymentName, InstanceId, Timestamp, VolumeClass};
 
 /// A garbage collection of volumes.
 #[derive(Debug, Clone)]
@@ -43,6 +44,10 @@ pub struct HeldVolume {
     pub key: String,
     /// Its id in the engine.
     pub name: String,
+    /// Its class, if it is of one that the node offers.
+    pub class: Option<VolumeClass>,
+    /// What is in it takes so much of the disk; only known of volumes of a class, if it could be counted in time.
+    pub used: Option<Bytes>,
     /// If the engine says so.
     pub created_at: Option<Timestamp>,
     /// Containers that mount it, by instance.
@@ -88,6 +93,8 @@ pub struct VolumeTarget {
     pub deployment: DeploymentName,
     /// Its id in the engine.
     pub name: String,
+    /// The class that it is to be of if there is none of its name; the engine's own storage without.
+    pub class: Option<VolumeClass>,
     /// What becomes of one of this name, whoever it is of.
     pub existing: ExistingVolume,
 }

@@ -53,6 +53,8 @@ impl FakeHost {
             deployment: deployment.clone(),
             key: key_of(deployment, name),
             name: name.clone(),
+            class: None,
+            used: None,
             created_at: None,
             mounts: self.mounts_of(name, now),
         });

@@ -61,6 +61,7 @@ pub(crate) fn spec_pulled(image: &str, keys: &str, pull: PullPolicy) -> Arc<Serv
         reservation: Resources::default(),
         limit: Resources::default(),
         gpus: None,
+        volumes: Vec::new(),
         storage: Storage::Stateless,
         healthcheck,
         scheduling: SchedulingPolicy::default(),

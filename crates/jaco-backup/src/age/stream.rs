@@ -59,6 +59,33 @@ fn nonce(number: u64, place: Place) -> Nonce {
     Nonce::assume_unique_for_key(nonce)
 }
 
+/// Decrypts a whole content: what is behind the header.
+///
+/// # Errors
+/// If it was altered or cut off.
+pub(super) fn open_all(key: &FileKey, content: &[u8]) -> Result<Zeroizing<Vec<u8>>, Damage> {
+    let cut = || Damage::Truncated(content.len() as u64);
+    let (salt, encrypted) = content.split_first_chunk::<SALT>().ok_or_else(cut)?;
+    let pieces = Pieces::new(key, salt);
+    let mut opened = Zeroizing::new(Vec::with_capacity(encrypted.len()));
+    let mut left = encrypted;
+    for number in 0.. {
+        let (piece, rest) = left.split_at(left.len().min(PIECE + TAG));
+        let place = if rest.is_empty() { Place::Last } else { Place::Before };
+        // The last of several pieces has at least a byte besides its tag.
+        if piece.len() < TAG + usize::from(number > 0) {
+            return Err(cut());
+        }
+        let mut piece = Zeroizing::new(piece.to_vec());
+        opened.extend_from_slice(pieces.open(number, place, &mut piece)?);
+        left = rest;
+        if place == Place::Last {
+            break;
+        }
+    }
+    Ok(opened)
+}
+
 /// Encrypts what is written. The file is complete after [`Stream::finish`] only.
 pub(crate) struct Stream<W> {
     out: W,

@@ -16,7 +16,7 @@ use jaco_types::spec::{
     UpdatePolicy,
 };
 use jaco_types::unit::{Bytes, MilliCores, Resources};
-use jaco_types::{IngressPort, ServiceName};
+use jaco_types::{IngressPort, ServiceName, VolumeDemand};
 
 pub use network::{Dns, NetworkAttachment, NetworkFacts, NetworkOwner, NetworkReach};
 
@@ -80,6 +80,8 @@ pub struct Facts {
     pub scoring: Scoring,
     /// GPUs and other devices that each replica requests.
     pub gpus: Vec<GpuRequest>,
+    /// The volumes of a class that it mounts, by name.
+    pub volumes: Vec<VolumeDemand>,
     /// What its containers reach of their nodes.
     pub reaches: BTreeSet<Reach>,
     /// The names that resolve to it on each of its networks: its own, `SERVICE.DEPLOYMENT`, its `container_name`,

@@ -36,6 +36,8 @@ pub struct Volume {
     pub name: String,
     /// Exists already; never created or removed.
     pub external: bool,
+    /// The class of storage of the node that it is on; the engine's own without.
+    pub class: Option<String>,
     pub driver: Option<String>,
     pub driver_opts: BTreeMap<String, String>,
     pub labels: BTreeMap<String, String>,

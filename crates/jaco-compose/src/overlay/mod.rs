@@ -8,6 +8,7 @@ mod constraints;
 mod loss;
 mod parse;
 mod read;
+mod rename;
 mod roles;
 mod routes;
 mod rules;
@@ -17,10 +18,14 @@ mod service;
 mod table;
 pub(crate) mod types;
 mod value;
+mod volumes;
 
 pub(crate) use amounts::{
     parse_cpu as read_cpu, parse_memory as read_memory, update as read_update,
 };
 pub(crate) use constraints::constraints as read_constraints;
+pub use rename::{Renamed, Renames};
 pub use schema::json_schema;
-pub use types::{Acme, JacoYaml, RouteOverlay, Selectors, ServiceOverlay, UpdateOverlay};
+pub use types::{
+    Acme, JacoYaml, RouteOverlay, Selectors, ServiceOverlay, UpdateOverlay, VolumeOverlay,
+};

@@ -11,6 +11,7 @@ use crate::overlay::routes::{acme, check_routes, route};
 use crate::overlay::rules::spread;
 use crate::overlay::types::{Acme, JacoYaml};
 use crate::overlay::value::scoring;
+use crate::overlay::volumes::volumes;
 use crate::yaml::node::{Map, Node};
 
 pub(super) fn overlay(root: &Node, report: &mut Report) -> Option<JacoYaml> {
@@ -29,6 +30,7 @@ pub(super) fn overlay(root: &Node, report: &mut Report) -> Option<JacoYaml> {
         // What is no amount was reported where the tree was checked.
         max_file_bytes: text("max_files").and_then(|bytes| bytes.parse().ok()),
         roles: roles(map.get("roles"), report),
+        volumes: volumes(map.get("volumes"), report),
         ..JacoYaml::default()
     };
     overlay.constraints = constraints(map.get("constraints"), Some(&overlay.roles), report);

@@ -91,6 +91,10 @@ fn by_name(name: &str) -> Option<Json> {
             { "type": "array", "items": { "type": "string", "minLength": 1 } },
         ] })),
         "spread" => Some(spread(&weight(0))),
+        "volumes" => Some(json!({
+            "type": "object",
+            "additionalProperties": object(&table::VOLUME),
+        })),
         _ => None,
     }
 }

@@ -82,8 +82,33 @@ pub(super) static FILE: Object = closed(
             "Overrides for services of the compose file.",
         ),
         key("spread", Honoured, Shape::Any, "Spread criteria of every service."),
+        key(
+            "volumes",
+            Honoured,
+            Shape::Map(&Shape::Object(&VOLUME), Names::Any),
+            "Class and size of volumes of the compose file.",
+        ),
     ],
     &[],
+);
+
+/// The keys of a volume.
+pub(super) static VOLUME: Object = closed(
+    &[
+        key(
+            "class",
+            Honoured,
+            Shape::Str,
+            "The class of storage that a node must offer (`volume_classes` of its jacod.yaml).",
+        ),
+        key(
+            "size",
+            Honoured,
+            Shape::Bytes,
+            "What the volume counts for in the capacity of the class on its node, such as `10G`. It is no quota.",
+        ),
+    ],
+    &["class"],
 );
 
 pub(super) static ROUTE: Object = closed(

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jaco_types::Millis;
 use jaco_types::route::{DrainTime, Route, RouteKey};
 use jaco_types::spec::{
     Affinity, FailureAction, OnNodeLoss, Placement, Schedule, Scoring, SpreadCriterion, UpdateOrder,
 };
+use jaco_types::unit::Bytes;
+use jaco_types::{Millis, VolumeClass};
 
 use crate::diagnostics::problem::Problems;
 use crate::diagnostics::source::{Pos, Sources};
@@ -42,6 +43,8 @@ pub struct JacoYaml {
     pub scoring: Option<Scoring>,
     /// How much the files beside the compose file may be together, in bytes.
     pub max_file_bytes: Option<u64>,
+    /// Classes and sizes of volumes, in the order of the file.
+    pub volumes: Vec<VolumeOverlay>,
     /// Problems that do not stop the load.
     pub(crate) warnings: Problems,
     pub(crate) sources: Sources,
@@ -76,6 +79,19 @@ pub struct RouteOverlay {
     pub key: RouteKey,
     /// What is done with them, after `acme` was considered.
     pub route: Route,
+    pub(crate) pos: Pos,
+}
+
+/// What is said of a volume of the compose file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VolumeOverlay {
+    /// Its name in the compose file.
+    pub name: String,
+    /// Which storage of the nodes it is on.
+    pub class: VolumeClass,
+    /// What it counts for in the capacity of the class; zero counts nothing.
+    pub size: Bytes,
+    pub(crate) class_pos: Pos,
     pub(crate) pos: Pos,
 }
 

@@ -11,6 +11,7 @@ use sha2::{Digest as _, Sha256};
 use crate::resolve::network_owner::owner;
 use crate::resolve::options::{NetworkIn, Networks, Options};
 use crate::resolve::ports::{self, Publishing};
+use crate::resolve::volumes::Classes;
 use crate::support;
 use crate::support::shape::{Class, Shape};
 use crate::yaml::node::{Entry, Map, Node, Value};
@@ -40,19 +41,26 @@ pub struct Container {
     pub hash: SpecHash,
 }
 
+/// What a container is made of besides its service.
+#[derive(Clone, Copy)]
+pub(crate) struct Surroundings<'s> {
+    pub(crate) root: &'s Map,
+    pub(crate) options: &'s Options,
+    pub(crate) classes: &'s Classes<'s>,
+    pub(crate) publishing: Publishing,
+}
+
 /// Describes the containers of a service whose networks and mounts are final.
 pub(crate) fn container(
     deployment: &str,
     service: &Map,
-    root: &Map,
-    options: &Options,
-    publishing: Publishing,
+    surroundings: Surroundings<'_>,
 ) -> Container {
+    let Surroundings { root, options, classes, publishing } = surroundings;
     let (used, contents) = (used(service), &options.contents);
     let mut out = Writer::default();
     // Sorted by hand: the sections and the service in the order of their names.
     out.open('{');
-    let none = BTreeMap::new();
     let versions = Written::Versions;
     resources(&mut out, "configs", &used[0], root, versions(&contents.configs));
     files(&mut out, service, &contents.binds);
@@ -61,7 +69,7 @@ pub(crate) fn container(
     resources(&mut out, "secrets", &used[2], root, versions(&contents.secrets));
     out.key("service");
     service_object(&mut out, service, publishing);
-    resources(&mut out, "volumes", &used[3], root, versions(&none));
+    resources(&mut out, "volumes", &used[3], root, Written::Classes(classes));
     out.close('}');
     let canonical = out.finish();
     let hash = SpecHash(Sha256::digest(canonical.as_bytes()).into());
@@ -177,6 +185,8 @@ enum Written<'a> {
     Versions(&'a BTreeMap<String, String>),
     /// Which networks of the cluster they are.
     Networks { deployment: &'a str, networks: &'a Networks },
+    /// Which class of storage they are on.
+    Classes(&'a Classes<'a>),
 }
 
 fn resources(
@@ -203,6 +213,9 @@ fn resources(
         out.key(name);
         let written = match written {
             Written::Versions(versions) => versions.get(*name).map(Mark::Version),
+            Written::Classes(classes) => {
+                classes.get(name).map(|volume| Mark::Class(volume.class.as_str()))
+            }
             Written::Networks { deployment, networks } => {
                 networks.scope_of(&owner(deployment, name, resource)).map(|within| match within {
                     NetworkIn::Deployment => Mark::OfCluster("deployment"),
@@ -222,6 +235,7 @@ fn resources(
 enum Mark<'a> {
     Version(&'a String),
     OfCluster(&'static str),
+    Class(&'a str),
 }
 
 fn resource_object(out: &mut Writer, section: &str, resource: &Node, mark: Option<Mark<'_>>) {
@@ -233,10 +247,14 @@ fn resource_object(out: &mut Writer, section: &str, resource: &Node, mark: Optio
         _ => &["content", "environment", "external", "file", "name"],
     };
     out.open('{');
-    // Keys are sorted, and this one is before all that are kept.
+    // Keys are sorted, and each of these is before all that are kept.
     if let Some(Mark::OfCluster(within)) = mark {
         out.key("cluster");
         out.text(within);
+    }
+    if let Some(Mark::Class(class)) = mark {
+        out.key("class");
+        out.text(class);
     }
     for entry in resource.as_map().into_iter().flat_map(Map::iter) {
         if kept.contains(&entry.key.as_str()) {

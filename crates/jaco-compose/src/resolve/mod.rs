@@ -22,6 +22,7 @@ mod routes;
 mod scene;
 mod service;
 mod swarm;
+mod volumes;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,7 +43,7 @@ use crate::reach::reaches;
 use crate::resolve::checks::{
     check_ports, check_privileges, check_total, warn_of_host_paths, warn_of_relative_devices,
 };
-use crate::resolve::container::container;
+use crate::resolve::container::{Surroundings, container};
 use crate::resolve::effective::attached;
 use crate::resolve::links::Links;
 use crate::resolve::ports::Publishing;
@@ -77,7 +78,9 @@ pub fn resolve(
     let containers = declared.map(ContainerNames::read).unwrap_or_default();
     audit::audit(&project.root, &containers, options.images, &mut compose);
     check_names(project, overlay, &mut manifest);
+    volumes::check(project, overlay, &mut manifest);
     let routes = routes(project, overlay, &mut manifest);
+    let classes = volumes::classes(overlay);
 
     let empty = Map::default();
     let (root, declared) = (root.unwrap_or(&empty), declared.unwrap_or(&empty));
@@ -114,7 +117,9 @@ pub fn resolve(
             publishing,
         };
         let mut facts = service::facts(&scene, &mut compose, &mut manifest);
-        let container = container(&project.name, &service, root, options, publishing);
+        facts.volumes = volumes::demands(&service, root, &classes);
+        let surroundings = Surroundings { root, options, classes: &classes, publishing };
+        let container = container(&project.name, &service, surroundings);
         facts.reaches = reaches_of(name, entry.node.pos, &container, &mut compose);
         check_privileges(name, &service, &facts, &mut compose);
         size += container.canonical.len();

@@ -99,6 +99,7 @@ pub(crate) fn facts(scene: &Scene<'_>, compose: &mut Report, manifest: &mut Repo
         selectors: selectors(scene.name, own),
         scoring: scoring(scene.overlay, own),
         gpus: gpus(service),
+        volumes: Vec::new(),
         reaches: BTreeSet::new(),
         names: names(scene, compose),
         networks: attachments(scene, compose),

@@ -35,6 +35,7 @@ fn lines(facts: &Facts) -> Vec<String> {
         format!("failure_action {:?} {}", update.failure_action, update.max_failure_permille),
         format!("rollback {:?}", update.rollback),
         format!("on_node_loss {:?}", facts.on_node_loss),
+        format!("volumes {:?}", facts.volumes),
         format!("drain {:?}", facts.drain),
         format!("spread {:?}", facts.spread),
         format!("constraints {:?}", facts.constraints),

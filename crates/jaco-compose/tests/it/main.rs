@@ -54,3 +54,4 @@ mod usage;
 mod util;
 mod variable_sources;
 mod variables;
+mod volumes;

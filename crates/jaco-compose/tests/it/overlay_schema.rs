@@ -45,6 +45,7 @@ const TAKEN: &[&str] = &[
         "time_zone":"Europe/Berlin","concurrency":"replace","deadline":"10m","history":3}}]}"#,
     r#"{"deployment":"shop","spread":{"attribute":"zone","targets":[{"value":"a","percent":50}]}}"#,
     r#"{"deployment":"shop","services":[{"name":"web","placement":"global"}]}"#,
+    r#"{"deployment":"shop","volumes":{"data":{"class":"ssd","size":"10G"},"logs":{"class":"hdd"}}}"#,
 ];
 
 /// What neither takes.
@@ -63,6 +64,9 @@ const REFUSED: &[&str] = &[
     r#"{"deployment":"shop","spread":[{"weight":50}]}"#,
     r#"{"deployment":"shop","spread":[{"attribute":"zone","weight":101}]}"#,
     r#"{"deployment":"shop","spread":[{"attribute":"zone","targets":[{"value":"a"}]}]}"#,
+    r#"{"deployment":"shop","volumes":["data"]}"#,
+    r#"{"deployment":"shop","volumes":{"data":{"size":"10G"}}}"#,
+    r#"{"deployment":"shop","volumes":{"data":{"class":"ssd","path":"/mnt"}}}"#,
     r#"{"deployment":"shop","routes":{}}"#,
     r#"{"deployment":"shop","routes":[{"domain":"a.b","service":"web"}]}"#,
     r#"{"deployment":"shop","routes":[{"domain":"a.b","service":"web","port":0}]}"#,
@@ -229,8 +233,8 @@ fn the_schema_knows_the_keys_of_the_reader() {
         }
     }
     assert!(strangers >= 15, "{strangers} mappings are closed");
-    // Free names of constraints, of roles, of shares, of headers and of users.
-    let free = [".constraints.", ".roles.", ".targets.", ".set.", ".basic_auth."];
+    // Free names of constraints, of roles, of shares, of headers, of users and of volumes.
+    let free = [".constraints.", ".roles.", ".targets.", ".set.", ".basic_auth.", ".volumes."];
     taken.retain(|path| in_schema.contains(path) || !free.iter().any(|part| path.contains(part)));
     assert_eq!(taken, in_schema);
 }

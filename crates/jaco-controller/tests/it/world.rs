@@ -306,6 +306,7 @@ pub(crate) fn deploy(replicas: u32, version: u8) -> Command {
         reservation: Resources::default(),
         limit: Resources::default(),
         gpus: None,
+        volumes: Vec::new(),
         storage: Storage::Stateless,
         healthcheck: Healthcheck::None,
         scheduling: SchedulingPolicy::default(),

@@ -13,7 +13,7 @@ use bollard::models::{
 };
 use jaco_agent::engine::{AttachedNetwork, ContainerRequest, Owner};
 use jaco_compose::model::{Attachment, ContainerSpec, Health, ModelError, Port, Service};
-use jaco_types::DeploymentName;
+use jaco_types::{DeploymentName, VolumeClass};
 
 use crate::names;
 
@@ -58,8 +58,21 @@ pub struct Needs {
     pub networks: Vec<NeededNetwork>,
     /// External volumes.
     pub external_volumes: BTreeSet<String>,
+    /// Volumes of a class, by name.
+    pub classed_volumes: Vec<ClassedVolume>,
     /// Services whose namespaces are shared.
     pub namespace_peers: BTreeSet<String>,
+}
+
+/// A volume of a class that the container mounts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClassedVolume {
+    /// Its name on the engine.
+    pub name: String,
+    /// Its class.
+    pub class: VolumeClass,
+    /// The labels that it gets.
+    pub labels: HashMap<String, String>,
 }
 
 /// A network of the container.
@@ -127,6 +140,7 @@ pub fn needs(owner: &Owner, request: &ContainerRequest, container: &ContainerSpe
     Needs {
         networks: networks(owner, request, container),
         external_volumes: mount::external_volumes(container),
+        classed_volumes: mount::classed_volumes(owner, &request.service.deployment, container),
         namespace_peers: namespace_peers.map(str::to_owned).collect(),
     }
 }

@@ -9,9 +9,9 @@ use bollard::models::{
 };
 use jaco_agent::engine::{ContainerRequest, FileBind, Owner};
 use jaco_compose::model::{ContainerSpec, Mount, MountKind, Volume};
-use jaco_types::DeploymentName;
+use jaco_types::{DeploymentName, VolumeClass};
 
-use super::{SpecError, some, to_map, yes};
+use super::{ClassedVolume, SpecError, some, to_map, yes};
 use crate::names;
 
 /// What the name of a volume that a folder is kept in has before its path.
@@ -108,6 +108,25 @@ pub(super) fn external_volumes(container: &ContainerSpec) -> BTreeSet<String> {
         Some(volume.name.clone())
     });
     external.collect()
+}
+
+/// The volumes of a class that the container mounts, by name.
+pub(super) fn classed_volumes(
+    owner: &Owner,
+    deployment: &DeploymentName,
+    container: &ContainerSpec,
+) -> Vec<ClassedVolume> {
+    let named = container.service.volumes.iter().filter(|mount| mount.kind == MountKind::Volume);
+    let keys: BTreeSet<&str> = named.filter_map(|mount| mount.source.as_deref()).collect();
+    let classed = keys.into_iter().filter_map(|key| {
+        let volume = container.volumes.get(key)?;
+        let class = VolumeClass::new(volume.class.as_deref()?).ok()?;
+        let mut labels = to_map(&volume.labels);
+        labels.extend(names::deployment_labels(owner, deployment));
+        let name = volume_name(owner, deployment, key, Some(volume));
+        Some(ClassedVolume { name, class, labels })
+    });
+    classed.collect()
 }
 
 /// Source of a bind mount.

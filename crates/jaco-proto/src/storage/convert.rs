@@ -10,6 +10,7 @@ use jaco_types::{
     CertificateName, ClusterId, ConsumerName, ContentId, ContentName, DeploymentName, Hostname,
     ImageDigest, ImageTag, InstanceId, NetworkName, NotifyTargetName, RegistryName,
     RegistryUsername, ReplicaId, RequestId, ServiceKey, ServiceName, SpecHash, StateIndex, TokenId,
+    VolumeClass,
 };
 use prost::Message;
 
@@ -151,6 +152,7 @@ wire_names! {
     RequestId by new,
     RouteDomain by new,
     ServiceName by new,
+    VolumeClass by new,
     TokenId by new,
 }
 

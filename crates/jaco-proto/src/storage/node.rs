@@ -7,10 +7,10 @@ use jaco_state::command::NewNode;
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{
     Availability, Drain, Gpu, Machine, Millis, Node, NodeEdge, NodeFacts, NodeId, NodeRouter,
-    NodeStatus, RouterLink, StateIndex, Timestamp, TunnelBackend,
+    NodeStatus, RouterLink, StateIndex, Timestamp, TunnelBackend, VolumeClass,
 };
 
-use super::convert::{Wire, list, optional, required, to_list, wire_enum};
+use super::convert::{Wire, ascending, list, optional, required, to_list, wire_enum};
 use super::error::Problem;
 use super::observed::port_number;
 use super::wire;
@@ -120,6 +120,7 @@ impl Wire for NodeFacts {
             router: self.router.as_ref().map(Wire::to_wire),
             edge: self.edge.as_ref().map(Wire::to_wire),
             instances_max: self.instances_max.map_or(0, NonZeroU32::get),
+            volume_classes: self.volume_classes.iter().map(offered_to_wire).collect(),
         }
     }
 
@@ -137,8 +138,20 @@ impl Wire for NodeFacts {
             router: optional(message.router)?,
             edge: optional(message.edge)?,
             instances_max: NonZeroU32::new(message.instances_max),
+            volume_classes: ascending(
+                "volume classes",
+                message.volume_classes.into_iter().map(offered_from_wire),
+            )?,
         })
     }
+}
+
+fn offered_to_wire((class, capacity): (&VolumeClass, &Bytes)) -> wire::OfferedVolumes {
+    wire::OfferedVolumes { class: class.to_wire(), capacity_bytes: capacity.0 }
+}
+
+fn offered_from_wire(message: wire::OfferedVolumes) -> Result<(VolumeClass, Bytes), Problem> {
+    Ok((Wire::from_wire(message.class)?, Bytes(message.capacity_bytes)))
 }
 
 impl Wire for NodeRouter {

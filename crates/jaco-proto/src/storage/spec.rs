@@ -12,8 +12,10 @@ use jaco_types::spec::{
     ReachKind, RestartPolicy, RollbackFailureAction, RollbackPolicy, SchedulingPolicy, Scoring,
     ServiceMode, SpreadCriterion, SpreadTarget, Storage, UpdateOrder, UpdatePolicy,
 };
+use jaco_types::unit::Bytes;
 use jaco_types::{
     DeploymentName, DeploymentSpec, GpuChoice, GpuDemand, Millis, ServiceName, ServiceSpec,
+    VolumeDemand,
 };
 
 use super::convert::{
@@ -216,6 +218,7 @@ impl Wire for ServiceSpec {
             on_node_loss: (self.on_node_loss != OnNodeLoss::default())
                 .then(|| self.on_node_loss.to_wire()),
             gpus: self.gpus.as_ref().map(Wire::to_wire),
+            volumes: to_list(&self.volumes),
             restart: restart_to_wire(self.restart),
             job: self.mode == ServiceMode::Job,
             networks: to_list(&self.networks),
@@ -246,6 +249,7 @@ impl Wire for ServiceSpec {
             scheduling: policy_from_wire(message.scheduling)?,
             on_node_loss: loss_from_wire(message.on_node_loss)?,
             gpus: optional(message.gpus)?,
+            volumes: list(message.volumes)?,
             restart: restart_from_wire(message.restart)?,
             mode: match message.job {
                 true => ServiceMode::Job,
@@ -259,6 +263,26 @@ impl Wire for ServiceSpec {
                 .map(|bytes| ip_from_wire(bytes))
                 .collect::<Result<_, _>>()?,
             drain: message.drain_ms.map(|ms| DrainTime::new(Millis(ms))).transpose()?,
+        })
+    }
+}
+
+impl Wire for VolumeDemand {
+    type Message = wire::VolumeDemand;
+
+    fn to_wire(&self) -> wire::VolumeDemand {
+        wire::VolumeDemand {
+            volume: self.volume.to_string(),
+            class: self.class.to_wire(),
+            size_bytes: self.size.0,
+        }
+    }
+
+    fn from_wire(message: wire::VolumeDemand) -> Result<Self, Problem> {
+        Ok(Self {
+            volume: message.volume.into(),
+            class: Wire::from_wire(message.class)?,
+            size: Bytes(message.size_bytes),
         })
     }
 }

@@ -875,6 +875,26 @@ pub(crate) const BOUNDS: &[(&str, &str)] = &[
     ),
 ];
 
+/// With classes of volumes.
+pub(crate) const VOLUME_CLASSES: &[(&str, &str)] = &[
+    (
+        "apply",
+        "080110fbd095ffbc311a03c202002203722d312ad101e203cd010a0473686f7012c4010ac1010a03\
+         776562120a6e67696e783a312e32391a0bf201080a026e370a026e3820032a0508903f100a32080a\
+         0264621014180a3a0908dc0b108080808004420908dc0b108080808004480a50145a0d0802101418\
+         e0d403208827286462167b22696d616765223a226e67696e783a312e3239227d6a20abababababab\
+         abababababababababababababababababababababababababab7814e23a0f0a08616c6c2d6c6f67\
+         731203686464e23a160a0973686f705f646174611203737364188080808028",
+    ),
+    (
+        "report",
+        "080110fbd095ffbc311a03c202002203722d312a66f201630807120d31302e302e302e373a373030\
+         30301a500a05302e312e3012056c696e75781a067838365f3634220b646f636b65722032382e302a\
+         0908dc0b10808080800432090a047a6f6e65120161e23a050a03686464e23a0c0a03737364108080\
+         80808020",
+    ),
+];
+
 /// The rotation of a token's secret: with an overlap, and the token with two secrets.
 pub(crate) const TOKEN_ROTATIONS: &[(&str, &str)] = &[
     (

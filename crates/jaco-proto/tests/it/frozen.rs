@@ -70,6 +70,9 @@ fn log_entries_are_as_they_were() {
     check(&samples, v1_log_entry::ROLES, encode_payload, decode_payload);
     let samples: Vec<_> = sample::commands_with_bounds().into_iter().map(sample::payload).collect();
     check(&samples, v1_log_entry::BOUNDS, encode_payload, decode_payload);
+    let samples: Vec<_> =
+        sample::commands_with_volume_classes().into_iter().map(sample::payload).collect();
+    check(&samples, v1_log_entry::VOLUME_CLASSES, encode_payload, decode_payload);
     let samples = [sample::payload(sample::command_with_trace())];
     check(&samples, v1_log_entry::TRACES, encode_payload, decode_payload);
     let issue = OperatorTokenIssue::new(sample::operator_certificate());

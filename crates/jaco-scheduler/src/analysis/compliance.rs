@@ -9,6 +9,7 @@ use super::explain::draft;
 use crate::draft::{ServiceDraft, SlotDraft};
 use crate::eligibility::{Ineligible, place_refusals};
 use crate::input::PlanInput;
+use crate::nodes::volume::Lack;
 use crate::nodes::{NodeIx, NodeTable};
 
 /// A replica that its service would not place on its node any more.
@@ -70,5 +71,23 @@ fn against(
     if let Some(available) = memory.filter(|available| needs.memory > *available) {
         failed.push(Ineligible::InsufficientMemory { available, required: needs.memory });
     }
+    failed.extend(lacks_space(goal, slot, nodes, node));
     failed
+}
+
+/// The classes of volumes of which too little is left for the sizes that are wanted now.
+fn lacks_space(
+    goal: &ServiceSpec,
+    slot: &SlotDraft<'_>,
+    nodes: &NodeTable<'_>,
+    node: NodeIx,
+) -> Vec<Ineligible> {
+    if goal.volumes.is_empty() {
+        return Vec::new();
+    }
+    let mut row = nodes.row(node).clone();
+    slot.release_from(node, &mut row);
+    let lacks = row.lacks_volumes(goal).into_iter();
+    let of_space = lacks.filter(|lack| matches!(lack, Lack::NoSpace { .. }));
+    of_space.map(Ineligible::from).collect()
 }

@@ -92,5 +92,16 @@ fn describe(node: &Hostname, step: &Ineligible) -> String {
                 format!("free what is asked for on {node} ({required}), or ask for other GPUs")
             }
         },
+        Ineligible::NoVolumeClass { class } => {
+            format!(
+                "have {node} offer volumes of class {class} (`volume_classes` of its jacod.yaml), or ask for another class"
+            )
+        }
+        Ineligible::InsufficientVolumeSpace { class, available, required } => {
+            let missing = Bytes(required.0.saturating_sub(available.0));
+            format!(
+                "free {missing} of volumes of class {class} on {node}, or ask for that much less"
+            )
+        }
     }
 }

@@ -124,6 +124,11 @@ const FOUND: &[Attribute] = &[
         meaning: "the version of its daemon, as `0.1.0`",
         value: |node| text(&node.facts.version),
     },
+    Attribute {
+        name: "node.volume_classes",
+        meaning: "the classes of volumes that it offers, as `hdd,ssd`",
+        value: |node| list(node.facts.volume_classes.keys().map(|class| class.as_str())),
+    },
 ];
 
 /// Every attribute that nodes have without being given it, in the order of their names.

@@ -23,4 +23,4 @@ pub(crate) use instance::InstanceDraft;
 pub(crate) use pass::Pass;
 pub(crate) use proof::{Proof, Proven};
 pub(crate) use service::ServiceDraft;
-pub(crate) use slot::{Handover, Search, SlotDraft, Successor, keeps_ports};
+pub(crate) use slot::{Handover, Search, SlotDraft, Successor, keeps_lasting};

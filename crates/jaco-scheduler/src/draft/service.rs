@@ -232,7 +232,7 @@ impl<'a> ServiceDraft<'a> {
             search: Search::Open,
         };
         if desired_state == DesiredState::Disabled {
-            slot.reserve_ports(&mut pass.nodes);
+            slot.reserve_lasting(&mut pass.nodes);
         }
         self.slots.push(slot);
     }

@@ -91,7 +91,7 @@ impl<'a> SlotDraft<'a> {
         let was_active = self.is_active();
         // What a disabled slot names holds nothing that could be taken over.
         let before = [Some(self.current).filter(|_| was_active), self.retiring.as_deref().copied()];
-        self.release_ports(&mut pass.nodes);
+        self.release_lasting(&mut pass.nodes);
         let previous = self.part_with_current(pass, successor.handover);
         let gpus = self.take_over_gpus(pass, before, previous, successor);
         let next = InstanceDraft {
@@ -190,7 +190,7 @@ impl<'a> SlotDraft<'a> {
         self.desired_state = DesiredState::Disabled;
         self.retiring = None;
         self.restarts = RestartCount::default();
-        self.reserve_ports(&mut pass.nodes);
+        self.reserve_lasting(&mut pass.nodes);
         self.define(pass, self.current);
     }
 
@@ -223,9 +223,9 @@ impl<'a> SlotDraft<'a> {
 
     /// Sets what a disabled slot would run from now on.
     pub(crate) fn define(&mut self, pass: &mut Pass<'a>, current: InstanceDraft<'a>) {
-        self.release_ports(&mut pass.nodes);
+        self.release_lasting(&mut pass.nodes);
         self.current = InstanceDraft { since: None, observed: None, gpus: Held::NONE, ..current };
-        self.reserve_ports(&mut pass.nodes);
+        self.reserve_lasting(&mut pass.nodes);
         let instance = self.current.as_new(&pass.nodes);
         pass.changes.push(Change::SlotDisable { id: self.id.clone(), instance });
     }
@@ -262,31 +262,31 @@ impl<'a> SlotDraft<'a> {
         }
     }
 
-    /// A disabled replica reserves nothing but the ports that it comes back to where its data is: if
-    /// another had them then, it could never start again.
-    pub(super) fn reserve_ports(&self, nodes: &mut NodeTable<'a>) {
-        if let Some((at, spec)) = self.kept_ports() {
-            nodes.row_mut(at).usage.take_ports(spec);
+    /// A disabled replica reserves nothing but the ports that it comes back to where its data is, and the space of
+    /// its volumes: if another had them then, it could never start again.
+    pub(super) fn reserve_lasting(&self, nodes: &mut NodeTable<'a>) {
+        if let Some((at, spec)) = self.kept_lasting() {
+            nodes.row_mut(at).usage.take_lasting(spec);
         }
     }
 
-    fn release_ports(&self, nodes: &mut NodeTable<'a>) {
-        if let Some((at, spec)) = self.kept_ports() {
-            nodes.row_mut(at).usage.release_ports(spec);
+    fn release_lasting(&self, nodes: &mut NodeTable<'a>) {
+        if let Some((at, spec)) = self.kept_lasting() {
+            nodes.row_mut(at).usage.release_lasting(spec);
         }
     }
 
-    fn kept_ports(&self) -> Option<(NodeIx, &'a ServiceSpec)> {
-        let spec = self.current.spec.filter(|spec| keeps_ports(spec, &self.ordinal));
+    fn kept_lasting(&self) -> Option<(NodeIx, &'a ServiceSpec)> {
+        let spec = self.current.spec.filter(|spec| keeps_lasting(spec, &self.ordinal));
         self.current.at.zip(spec).filter(|_| self.desired_state == DesiredState::Disabled)
     }
 
     /// Whether its node has room for it to start there.
     pub(crate) fn fits_at(&self, row: &NodeRow<'a>, spec: &ServiceSpec) -> bool {
-        match self.kept_ports() {
-            Some((_, own)) if !own.host_ports.is_empty() => {
+        match self.kept_lasting() {
+            Some((_, own)) if !own.host_ports.is_empty() || !own.volumes.is_empty() => {
                 let mut row = row.clone();
-                row.usage.release_ports(own);
+                row.usage.release_lasting(own);
                 row.fits(spec)
             }
             Some(_) | None => row.fits(spec),
@@ -295,7 +295,7 @@ impl<'a> SlotDraft<'a> {
 
     fn count_out(&mut self, pass: &mut Pass<'a>) {
         if !self.is_active() {
-            return self.release_ports(&mut pass.nodes);
+            return self.release_lasting(&mut pass.nodes);
         }
         let mut terminates = false;
         for instance in self.instances() {
@@ -308,7 +308,7 @@ impl<'a> SlotDraft<'a> {
     /// Counts the slot in on its nodes.
     pub(crate) fn count_in(&self, nodes: &mut NodeTable<'a>) {
         if !self.is_active() {
-            return self.reserve_ports(nodes);
+            return self.reserve_lasting(nodes);
         }
         for instance in self.instances() {
             instance.reserve(nodes);
@@ -346,8 +346,8 @@ impl<'a> SlotDraft<'a> {
     }
 }
 
-/// Whether a disabled replica that would run this keeps its ports on its node.
-pub(crate) fn keeps_ports(spec: &ServiceSpec, ordinal: &Ordinal) -> bool {
+/// Whether a disabled replica that would run this keeps its ports and the space of its volumes on its node.
+pub(crate) fn keeps_lasting(spec: &ServiceSpec, ordinal: &Ordinal) -> bool {
     spec.storage == Storage::Stateful && matches!(ordinal, Ordinal::Index(_))
 }
 

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 
 use jaco_types::spec::{HostPort, Protocol};
 use jaco_types::unit::{Bytes, MilliCores, Resources};
-use jaco_types::{GpuDemand, ServiceName};
+use jaco_types::{GpuDemand, ServiceName, VolumeClass};
 
 use crate::nodes::gpu::Shortage;
 
@@ -101,6 +101,20 @@ pub enum Ineligible {
         /// What the replica has for itself.
         required: GpuDemand,
     },
+    /// It does not offer the class of a volume.
+    NoVolumeClass {
+        /// The class.
+        class: VolumeClass,
+    },
+    /// Too little of the space for volumes of a class is left unreserved.
+    InsufficientVolumeSpace {
+        /// The class.
+        class: VolumeClass,
+        /// What is left.
+        available: Bytes,
+        /// What the volumes of the replica take that are not there yet.
+        required: Bytes,
+    },
 }
 
 impl Ineligible {
@@ -129,6 +143,8 @@ impl Ineligible {
             Self::InsufficientCpu { .. } => "insufficient_cpu",
             Self::InsufficientMemory { .. } => "insufficient_memory",
             Self::InsufficientGpus { .. } => "insufficient_gpus",
+            Self::NoVolumeClass { .. } => "no_volume_class",
+            Self::InsufficientVolumeSpace { .. } => "insufficient_volume_space",
         }
     }
 }
@@ -177,6 +193,10 @@ impl fmt::Display for Ineligible {
             }
             Self::InsufficientGpus { shortage, required } => {
                 write!(f, "GPUs: {shortage}, {required} needed")
+            }
+            Self::NoVolumeClass { class } => write!(f, "offers no volumes of class {class}"),
+            Self::InsufficientVolumeSpace { class, available, required } => {
+                write!(f, "{available} left for volumes of class {class}, {required} needed")
             }
         }
     }

@@ -10,6 +10,7 @@ use super::ineligible::Ineligible;
 use super::limit::Limit;
 use crate::attribute::contradiction::describe;
 use crate::attribute::missing_labels;
+use crate::nodes::volume::Lack;
 use crate::nodes::{NodeIx, NodeTable};
 
 /// What is on the nodes already and has a say.
@@ -76,6 +77,7 @@ pub(crate) fn refusals(
     if let (Some(shortage), Some(required)) = (row.lacks_gpus(spec), spec.gpus.clone()) {
         failed.push(Ineligible::InsufficientGpus { shortage, required });
     }
+    failed.extend(row.lacks_volumes(spec).into_iter().map(Ineligible::from));
     failed
 }
 
@@ -91,7 +93,25 @@ pub(crate) fn place_refusals(
     let mut failed: Vec<_> = not_pinned.then_some(Ineligible::NotPinned).into_iter().collect();
     failed.extend(refused_by(nodes, at, &goal.scheduling));
     failed.extend(others.colocation.missing(at));
+    failed.extend(offers_no_class(nodes, at, goal));
     failed
+}
+
+/// The classes of volumes that a node does not offer, whatever space it has.
+fn offers_no_class(nodes: &NodeTable<'_>, at: NodeIx, goal: &ServiceSpec) -> Vec<Ineligible> {
+    let lacks = nodes.row(at).lacks_volumes(goal).into_iter();
+    lacks.filter(|lack| matches!(lack, Lack::NoClass(_))).map(Ineligible::from).collect()
+}
+
+impl From<Lack<'_>> for Ineligible {
+    fn from(lack: Lack<'_>) -> Self {
+        match lack {
+            Lack::NoClass(class) => Self::NoVolumeClass { class: class.clone() },
+            Lack::NoSpace { class, available, required } => {
+                Self::InsufficientVolumeSpace { class: class.clone(), available, required }
+            }
+        }
+    }
 }
 
 /// What the policy has against a node.

@@ -6,6 +6,7 @@ mod index;
 mod lasting;
 mod table;
 mod usage;
+pub(crate) mod volume;
 
 pub(crate) use grouping::{DomainValue, Grouping};
 pub(crate) use index::NodeIx;

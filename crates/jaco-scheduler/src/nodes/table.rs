@@ -16,6 +16,7 @@ use super::grouping::Grouping;
 use super::index::NodeIx;
 use super::lasting::Lasting;
 use super::usage::Usage;
+use super::volume::{self, Lack};
 use crate::attribute::{ClusterDemands, Gate, Greatest};
 
 /// All members.
@@ -256,6 +257,7 @@ impl NodeRow<'_> {
             && self.too_many_instances().is_none()
             && !spec.host_ports.iter().any(|port| self.usage.has_port(*port))
             && self.lacks_gpus(spec).is_none()
+            && self.lacks_volumes(spec).is_empty()
             && self.lacks_network(spec).is_none()
     }
 
@@ -276,6 +278,14 @@ impl NodeRow<'_> {
     pub(crate) fn lacks_gpus(&self, spec: &ServiceSpec) -> Option<Shortage> {
         let demand = spec.gpus.as_ref()?;
         grant(self.node, &self.usage, demand, &[]).err()
+    }
+
+    /// What it lacks of the classes of volumes that one more instance of `spec` mounts.
+    pub(crate) fn lacks_volumes<'s>(&self, spec: &'s ServiceSpec) -> Vec<Lack<'s>> {
+        match spec.volumes.is_empty() {
+            true => Vec::new(),
+            false => volume::lacks(self.node, &self.usage, spec),
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use jaco_types::VolumeDemand;
 use jaco_types::spec::{HostPort, ServiceSpec};
 
 /// What is reserved of a node.
@@ -15,18 +16,20 @@ pub(crate) struct Usage {
     /// themselves, so that no sum of them overflows.
     pub(crate) cpu: u128,
     pub(crate) memory: u128,
-    /// What only one may have, where anything of it is held. Apart, so that what is asked for with each
+    /// What only one may have and what several share, where anything of it is held. Apart, so that what is asked for with each
     /// replica stands close together.
     held: Option<Box<Held>>,
 }
 
-/// What only one replica of a node may have.
+/// What only one replica of a node may have, and the volumes that several share.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Held {
     /// How many instances hold each port of the host.
     ports: Vec<(HostPort, u32)>,
     /// How many instances have each GPU: one, or two while the first ends.
     gpus: Vec<(Arc<str>, u32)>,
+    /// How many instances mount each volume of a class, or are to once they are enabled.
+    volumes: Vec<(VolumeDemand, u32)>,
 }
 
 impl Usage {
@@ -42,21 +45,28 @@ impl Usage {
         for id in gpus {
             hold(&mut self.held.get_or_insert_default().gpus, id);
         }
-        self.take_ports(spec);
+        self.take_lasting(spec);
     }
 
-    /// Reserves the ports of the host that a spec publishes, and nothing else of it.
-    pub(crate) fn take_ports(&mut self, spec: &ServiceSpec) {
+    /// Reserves what a disabled replica with data keeps: the ports of the host that its spec publishes and the space
+    /// of its volumes, and nothing else of it.
+    pub(crate) fn take_lasting(&mut self, spec: &ServiceSpec) {
         for port in &spec.host_ports {
             hold(&mut self.held.get_or_insert_default().ports, port);
         }
+        for volume in &spec.volumes {
+            hold(&mut self.held.get_or_insert_default().volumes, volume);
+        }
     }
 
-    /// Frees what [`Usage::take_ports`] reserved.
-    pub(crate) fn release_ports(&mut self, spec: &ServiceSpec) {
+    /// Frees what [`Usage::take_lasting`] reserved.
+    pub(crate) fn release_lasting(&mut self, spec: &ServiceSpec) {
         let Some(held) = &mut self.held else { return };
         for port in &spec.host_ports {
             unhold(&mut held.ports, port);
+        }
+        for volume in &spec.volumes {
+            unhold(&mut held.volumes, volume);
         }
         if **held == Held::default() {
             self.held = None;
@@ -77,7 +87,7 @@ impl Usage {
                 unhold(&mut held.gpus, id);
             }
         }
-        self.release_ports(spec);
+        self.release_lasting(spec);
     }
 
     /// Whether an instance holds this port of the host.
@@ -88,6 +98,11 @@ impl Usage {
     /// Whether an instance has this GPU for itself.
     pub(crate) fn has_gpu(&self, id: &str) -> bool {
         self.held.as_ref().is_some_and(|held| held.gpus.iter().any(|(known, _)| **known == *id))
+    }
+
+    /// The volumes of a class that instances mount. One may be there with several sizes, of different revisions.
+    pub(crate) fn volumes(&self) -> impl Iterator<Item = &VolumeDemand> {
+        self.held.iter().flat_map(|held| held.volumes.iter().map(|(volume, _)| volume))
     }
 }
 

@@ -8,7 +8,7 @@ use jaco_types::{RestartCount, SpecHash};
 
 use crate::draft::{
     Draft, Goal, Handover, InstanceDraft, Pass, Phase, Proven, ServiceDraft, SlotDraft, Successor,
-    keeps_ports,
+    keeps_lasting,
 };
 use crate::nodes::NodeIx;
 use crate::nodes::gpu::Held;
@@ -274,11 +274,12 @@ fn define<'a>(
     choosers: &mut Choosers<'a>,
 ) {
     let (slot, goal) = (&service.slots[at], service.goal());
-    let has_no_data = slot.current.spec.is_some_and(|spec| !keeps_ports(spec, &slot.ordinal));
-    let gets_data = has_no_data && keeps_ports(goal.spec, &slot.ordinal);
+    let has_no_data = slot.current.spec.is_some_and(|spec| !keeps_lasting(spec, &slot.ordinal));
+    let gets_data = has_no_data && keeps_lasting(goal.spec, &slot.ordinal);
     let is_taken = |own: NodeIx| {
-        let usage = &pass.nodes.row(own).usage;
-        goal.spec.host_ports.iter().any(|port| usage.has_port(*port))
+        let row = pass.nodes.row(own);
+        goal.spec.host_ports.iter().any(|port| row.usage.has_port(*port))
+            || !row.lacks_volumes(goal.spec).is_empty()
     };
     let moves = gets_data && slot.current.at.is_some_and(is_taken);
     let another = moves.then(|| choosers.choose(service, pass, at, goal.spec)).flatten();

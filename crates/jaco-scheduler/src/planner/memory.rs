@@ -17,7 +17,7 @@ use jaco_types::{
 };
 
 use crate::attribute::ClusterDemands;
-use crate::draft::{Draft, Pass, ServiceDraft, keeps_ports};
+use crate::draft::{Draft, Pass, ServiceDraft, keeps_lasting};
 use crate::nodes::{Lasting, NodeTable, Usage};
 
 /// What is known of the state that was seen last; in the beginning, that of an empty cluster.
@@ -191,8 +191,8 @@ impl Memory {
         for part in state.slots.get(id).into_iter().flat_map(|slot| parts(state, slot)) {
             let account = self.accounts.entry(part.node).or_default();
             account.usage.replicas += part.replicas;
-            if let Some(spec) = part.keeps_ports_of {
-                account.usage.take_ports(spec);
+            if let Some(spec) = part.keeps_lasting_of {
+                account.usage.take_lasting(spec);
             }
             if let Some(spec) = part.spec {
                 account.usage.take(spec, part.gpus);
@@ -206,8 +206,8 @@ impl Memory {
         for part in state.slots.get(id).into_iter().flat_map(|slot| parts(state, slot)) {
             let Some(account) = self.accounts.get_mut(&part.node) else { continue };
             account.usage.replicas -= part.replicas;
-            if let Some(spec) = part.keeps_ports_of {
-                account.usage.release_ports(spec);
+            if let Some(spec) = part.keeps_lasting_of {
+                account.usage.release_lasting(spec);
             }
             if let Some(spec) = part.spec {
                 account.usage.release(spec, part.gpus);
@@ -336,8 +336,8 @@ struct Part<'s> {
     replicas: u32,
     /// Absent where the revision is no longer kept.
     spec: Option<&'s ServiceSpec>,
-    /// What a disabled slot reserves the ports of, and nothing else.
-    keeps_ports_of: Option<&'s ServiceSpec>,
+    /// What a disabled slot reserves the ports and the space of volumes of, and nothing else.
+    keeps_lasting_of: Option<&'s ServiceSpec>,
     gpus: &'s [Arc<str>],
 }
 
@@ -346,7 +346,7 @@ fn parts<'s>(state: &'s ClusterState, slot: &'s Slot) -> impl Iterator<Item = Pa
         let spec = state.service_spec(&slot.service, instance.revision);
         let spec = spec.map(|spec| &**spec).filter(|spec| spec.hash == instance.spec_hash);
         let (deployment, gpus) = (&slot.service.deployment, &*instance.gpus);
-        Part { node: instance.node, deployment, replicas, spec, keeps_ports_of: None, gpus }
+        Part { node: instance.node, deployment, replicas, spec, keeps_lasting_of: None, gpus }
     };
     let retiring = slot.retiring.as_ref().map(|instance| part(instance, 0));
     let current = match slot.desired_state {
@@ -356,8 +356,8 @@ fn parts<'s>(state: &'s ClusterState, slot: &'s Slot) -> impl Iterator<Item = Pa
         // It runs nothing, and what becomes of its node concerns it all the same.
         DesiredState::Disabled => {
             let part = part(&slot.current, 0);
-            let keeps_ports_of = part.spec.filter(|spec| keeps_ports(spec, &slot.ordinal));
-            Part { replicas: 0, spec: None, keeps_ports_of, ..part }
+            let keeps_lasting_of = part.spec.filter(|spec| keeps_lasting(spec, &slot.ordinal));
+            Part { replicas: 0, spec: None, keeps_lasting_of, ..part }
         }
     };
     std::iter::once(current).chain(retiring)

@@ -332,6 +332,7 @@ fn reason_of(ineligible: &Ineligible) -> Reason {
         | Ineligible::MissingLabel { .. }
         | Ineligible::ConstraintFails { .. }
         | Ineligible::DataElsewhere
+        | Ineligible::NoVolumeClass { .. }
         | Ineligible::HostPortTaken { .. } => Reason::NoEligibleDst,
         Ineligible::NotPinned
         | Ineligible::OnePerNode
@@ -342,6 +343,7 @@ fn reason_of(ineligible: &Ineligible) -> Reason {
         | Ineligible::TooManyInstances { .. }
         | Ineligible::InsufficientCpu { .. }
         | Ineligible::InsufficientMemory { .. }
-        | Ineligible::InsufficientGpus { .. } => Reason::ResourceLimits,
+        | Ineligible::InsufficientGpus { .. }
+        | Ineligible::InsufficientVolumeSpace { .. } => Reason::ResourceLimits,
     }
 }

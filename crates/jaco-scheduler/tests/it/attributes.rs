@@ -41,6 +41,7 @@ fn facts(kind: &str) -> NodeFacts {
         router: None,
         edge: None,
         instances_max: None,
+        volume_classes: [(kind.parse().unwrap(), Bytes(0))].into(),
     }
 }
 

@@ -29,7 +29,7 @@ use jaco_types::{
     GpuChoice, GpuDemand, Hostname, Identity, InstanceAddress, InstanceId, InstanceObserved,
     Millis, NetworkName, Node, NodeFacts, NodeId, NodeRouter, NodeStatus, ReplicaId, ReplicaState,
     RolloutState, RouterLink, ServiceKey, ServiceName, Slot, SpecHash, StateIndex, Timestamp,
-    TunnelBackend,
+    TunnelBackend, VolumeDemand,
 };
 
 /// A service to be applied: `web("image").replicas(3)`.
@@ -66,6 +66,7 @@ pub(crate) fn service(name: &str, image: &str) -> Service {
         reservation: Resources::default(),
         limit: Resources::default(),
         gpus: None,
+        volumes: Vec::new(),
         storage: Storage::Stateless,
         healthcheck: Healthcheck::None,
         update: UpdatePolicy::default(),
@@ -107,6 +108,16 @@ impl Service {
 
     pub(crate) fn stateful(self) -> Self {
         self.with(|spec| spec.storage = Storage::Stateful)
+    }
+
+    /// It mounts a volume of a class.
+    pub(crate) fn volume(self, name: &str, class: &str, size: u64) -> Self {
+        let class = class.parse().expect("a class");
+        let demand = VolumeDemand { volume: name.into(), class, size: Bytes(size) };
+        self.with(|spec| {
+            spec.storage = Storage::Stateful;
+            spec.volumes.push(demand);
+        })
     }
 
     pub(crate) fn host_port(self, port: u16) -> Self {
@@ -280,6 +291,14 @@ impl Cluster {
         };
         let (address, gpus) = (node.address.clone(), (0..count).map(gpu).collect());
         let facts = NodeFacts { gpus, ..node.facts.clone() };
+        self.commit(NodeReport::new(node.id, address, facts).into());
+    }
+
+    /// The node says that it offers volumes of a class, of so many bytes together; 0 for any amount.
+    pub(crate) fn offer_volumes(&mut self, host: &str, class: &str, capacity: u64) {
+        let node = self.state.node_by_hostname(&hostname(host)).expect("a member");
+        let (address, mut facts) = (node.address.clone(), node.facts.clone());
+        facts.volume_classes.insert(class.parse().expect("a class"), Bytes(capacity));
         self.commit(NodeReport::new(node.id, address, facts).into());
     }
 

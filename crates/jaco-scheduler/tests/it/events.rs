@@ -12,10 +12,11 @@ use jaco_types::spec::{
     Placement, Protocol, RestartPolicy, SchedulingPolicy, Scoring, ServiceMode, SpreadCriterion,
     SpreadTarget, Storage, UpdateOrder,
 };
-use jaco_types::unit::Resources;
+use jaco_types::unit::{Bytes, Resources};
 use jaco_types::{
     AllocationScope, Availability, Completion, DeploymentName, DesiredState, GpuChoice, Millis,
     NodeId, NodeStatus, Ordinal, ReplicaState, RolloutState, ServiceName, ServiceSpec, Slot,
+    VolumeDemand,
 };
 use proptest::prelude::*;
 
@@ -200,6 +201,7 @@ pub(crate) fn any_service() -> impl Strategy<Value = Service> {
         1 => Just(Kind::Port),
         2 => Just(Kind::Reserving),
         2 => (1..3u32).prop_map(Kind::Computing),
+        2 => (1..4u64).prop_map(Kind::Keeping),
         1 => Just(Kind::Job(RestartPolicy::Never)),
         1 => Just(Kind::Job(RestartPolicy::OnFailure { retries: Some(1) })),
         1 => Just(Kind::Restarting(RestartPolicy::OnFailure { retries: None })),
@@ -228,6 +230,14 @@ pub(crate) fn any_service() -> impl Strategy<Value = Service> {
                 spec.depends_on = depends.into_iter().map(on_other(name)).collect();
                 match kind {
                     Kind::Plain | Kind::Computing(_) => {}
+                    Kind::Keeping(size) => {
+                        spec.storage = Storage::Stateful;
+                        spec.volumes.push(VolumeDemand {
+                            volume: format!("{name}_data").into(),
+                            class: "ssd".parse().unwrap(),
+                            size: Bytes(size),
+                        });
+                    }
                     Kind::Stateful(order) => {
                         spec.storage = Storage::Stateful;
                         spec.update.order = order;
@@ -313,6 +323,8 @@ enum Kind {
     Port,
     Reserving,
     Computing(u32),
+    /// With a volume of so many bytes.
+    Keeping(u64),
     Job(RestartPolicy),
     Restarting(RestartPolicy),
 }
@@ -362,6 +374,10 @@ pub(crate) fn happen(cluster: &mut Cluster, event: &Event) {
             if !is_member(cluster, *host) {
                 cluster.join_as(HOSTS[*host], *capacity, LABELS[*host]);
                 cluster.give_gpus(HOSTS[*host], u32::try_from(*host).unwrap());
+                // The first one offers none.
+                if *host > 0 {
+                    cluster.offer_volumes(HOSTS[*host], "ssd", u64::try_from(*host).unwrap() + 1);
+                }
                 cluster.limit_instances(HOSTS[*host], INSTANCES_MAX[*host]);
             }
         }
@@ -468,6 +484,7 @@ fn check_room(cluster: &Cluster) {
     let mut reserved: BTreeMap<NodeId, Resources> = BTreeMap::new();
     let (mut ports, mut gpus) = (BTreeSet::new(), BTreeSet::new());
     let mut instances: BTreeMap<NodeId, u32> = BTreeMap::new();
+    let mut volumes: BTreeMap<(NodeId, &str), Bytes> = BTreeMap::new();
     // A terminating instance holds its room too, but against its own successor, which waits for it there.
     for terminating in cluster.state.terminating.values() {
         let slot = cluster.state.slots.get(&terminating.id.replica);
@@ -490,6 +507,10 @@ fn check_room(cluster: &Cluster) {
             for port in &spec.host_ports {
                 assert!(ports.insert((instance.node, *port)), "PL-9: {port:?} twice, by {id}");
             }
+            for volume in &spec.volumes {
+                let size = volumes.entry((instance.node, &volume.volume)).or_default();
+                *size = volume.size.max(*size);
+            }
             for gpu in &instance.gpus {
                 assert!(gpus.insert((instance.node, gpu)), "PL-9: {gpu} twice, by {id}");
             }
@@ -504,6 +525,10 @@ fn check_room(cluster: &Cluster) {
         let (sum, has) = (reserved.get(&node.id).copied().unwrap_or_default(), node.facts.capacity);
         assert!(has.cpu.0 == 0 || sum.cpu <= has.cpu, "PL-9: cpu of {}: {sum:?}", node.hostname);
         assert!(has.memory.0 == 0 || sum.memory <= has.memory, "PL-9: memory of {}", node.hostname);
+        let kept = volumes.iter().filter(|((of, _), _)| *of == node.id);
+        let kept: u64 = kept.map(|(_, size)| size.0).sum();
+        let space = node.facts.volume_classes.values().next().copied().unwrap_or_default();
+        assert!(kept <= space.0, "PL-9: volumes of {}: {kept} of {space}", node.hostname);
         let (count, max) = (instances.get(&node.id).copied(), node.facts.instances_max);
         let fits = max.is_none_or(|max| count.unwrap_or_default() <= max.get());
         assert!(fits, "PL-9: {count:?} instances of {}", node.hostname);

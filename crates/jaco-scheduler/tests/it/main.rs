@@ -42,4 +42,5 @@ mod spread;
 mod suggestion;
 mod surplus;
 mod terminating;
+mod volumes;
 mod whole_returns;

@@ -176,6 +176,24 @@ fn room() {
             "free 2 more GPUs of n1, or ask for as many less",
         ],
     );
+    check(
+        none,
+        web().volume("shop_data", "ssd", 0),
+        [
+            "no_volume_class",
+            "offers no volumes of class ssd",
+            "have n1 offer volumes of class ssd (`volume_classes` of its jacod.yaml), or ask for another class",
+        ],
+    );
+    check(
+        |cluster| cluster.offer_volumes("n1", "ssd", 5 << 30),
+        web().volume("shop_data", "ssd", 7 << 30),
+        [
+            "insufficient_volume_space",
+            "5 GiB left for volumes of class ssd, 7 GiB needed",
+            "free 2 GiB of volumes of class ssd on n1, or ask for that much less",
+        ],
+    );
 }
 
 /// A port of one transport does not take that of another.

@@ -41,9 +41,9 @@ fn demanding() -> impl Strategy<Value = Service> {
         0..=2,
     );
     let with = prop::sample::subsequence(vec!["db", "cache"], 0..=2);
-    let others = (with, any::<bool>(), 0..3u32);
+    let others = (with, any::<bool>(), 0..3u32, 0..3u64);
     (reserves, minimum, selectors, needs, others).prop_map(
-        |((cpu, memory), minimum, selectors, needs, (with, has_port, gpus))| {
+        |((cpu, memory), minimum, selectors, needs, (with, has_port, gpus, size))| {
             let web = service("web", "w").replicas(1).reserves(cpu, memory).with(|spec| {
                 spec.scheduling.minimum = resources(minimum.0, minimum.1);
                 spec.scheduling.selectors = selectors.into_iter().map(str::to_owned).collect();
@@ -56,7 +56,8 @@ fn demanding() -> impl Strategy<Value = Service> {
                     needs.map(|(label, operator)| constraint(label, operator, "")).collect();
             });
             let web = if has_port { web.host_port(80) } else { web };
-            if gpus > 0 { web.gpus(gpus) } else { web }
+            let web = if gpus > 0 { web.gpus(gpus) } else { web };
+            if size > 0 { web.volume("shop_data", "ssd", size) } else { web }
         },
     )
 }
@@ -67,6 +68,9 @@ fn cluster(nodes: &[AnyNode], blog: u32) -> Cluster {
         let labels: Vec<_> = labels.iter().map(|label| (*label, "yes")).collect();
         cluster.join_as(host, resources(capacity.0, capacity.1), &labels);
         cluster.give_gpus(host, u32::try_from(labels.len()).unwrap());
+        if !labels.is_empty() {
+            cluster.offer_volumes(host, "ssd", u64::try_from(labels.len()).unwrap());
+        }
         // Those that have much room take one.
         cluster.limit_instances(host, u32::from(capacity.1 == 600));
     }
@@ -126,6 +130,15 @@ fn carry_out(cluster: &mut Cluster, web: &mut Service, answer: &NodeAnswer, step
                 facts.gpus.push(Gpu { id, driver, model: String::new(), memory: Bytes(0) });
             }
         }),
+        Ineligible::NoVolumeClass { class } => edit_facts(cluster, &|facts| {
+            facts.volume_classes.insert(class.clone(), Bytes(0));
+        }),
+        Ineligible::InsufficientVolumeSpace { class, available, required } => {
+            edit_facts(cluster, &|facts| {
+                let capacity = facts.volume_classes.get_mut(class).unwrap();
+                *capacity = Bytes(capacity.0 + required.0 - available.0);
+            });
+        }
         Ineligible::TooManyInstances { instances, .. } => edit_facts(cluster, &|facts| {
             facts.instances_max = NonZeroU32::new(instances + 1);
         }),

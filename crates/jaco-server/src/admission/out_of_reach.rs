@@ -7,7 +7,7 @@ use jaco_compose::nearest;
 use jaco_scheduler::attribute::{count_admitted, value_of};
 use jaco_state::Table;
 use jaco_types::spec::{Operator, ServiceSpec};
-use jaco_types::{Node, NodeId};
+use jaco_types::{Node, NodeId, VolumeClass};
 
 /// The warnings for one service.
 pub(super) fn warnings(spec: &ServiceSpec, nodes: &Table<NodeId, Node>) -> Vec<String> {
@@ -15,6 +15,7 @@ pub(super) fn warnings(spec: &ServiceSpec, nodes: &Table<NodeId, Node>) -> Vec<S
     // Without a node that is left, the amounts say nothing.
     if warnings.is_empty() {
         warnings.extend(amounts(spec, nodes));
+        warnings.extend(classes(spec, nodes));
     }
     warnings
 }
@@ -37,6 +38,19 @@ fn unknown_values(spec: &ServiceSpec, nodes: &Table<NodeId, Node>) -> Vec<String
             Some(format!("service {name}: no node has {attribute} = {value}{hint}"))
         })
         .collect()
+}
+
+/// Classes of volumes that no node offers, with the nearest one.
+fn classes(spec: &ServiceSpec, nodes: &Table<NodeId, Node>) -> Vec<String> {
+    let offered = nodes.values().flat_map(|node| node.facts.volume_classes.keys());
+    let offered: BTreeSet<&VolumeClass> = offered.collect();
+    let asked: BTreeSet<&VolumeClass> = spec.volumes.iter().map(|volume| &volume.class).collect();
+    let missing = asked.difference(&offered).map(|class| {
+        let near = nearest(class.as_str(), offered.iter().map(|offered| offered.as_str()));
+        let hint = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+        format!("service {}: no node offers volumes of class {class}{hint}", spec.name)
+    });
+    missing.collect()
 }
 
 /// Amounts of cpu and memory that none of the nodes has that the selectors and constraints leave.

@@ -160,6 +160,7 @@ fn service_spec(name: &str, service: &ResolvedService) -> Result<ServiceSpec, In
         reservation: facts.reservation,
         limit: facts.limit,
         gpus: None,
+        volumes: facts.volumes.clone(),
         storage: facts.storage,
         healthcheck: facts.healthcheck,
         update: facts.update,

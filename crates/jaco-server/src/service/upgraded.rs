@@ -106,6 +106,18 @@ pub(super) fn resolvers_may_begin(state: &ClusterState) -> Result<(), Rejection>
     by_all(state, "DNS servers of its own are asked", ErrorCode::MembersOutdated)
 }
 
+/// Whether volumes may have classes.
+///
+/// # Errors
+/// `members_outdated` as long as a member runs another version.
+pub(super) fn volume_classes_may_begin(state: &ClusterState) -> Result<(), Rejection> {
+    let mut services = state.deployments.values().flat_map(|one| one.spec().services.values());
+    if services.any(|service| !service.volumes.is_empty()) {
+        return Ok(());
+    }
+    by_all(state, "volumes can have classes", ErrorCode::MembersOutdated)
+}
+
 /// Whether secrets of tokens may be rotated.
 ///
 /// # Errors

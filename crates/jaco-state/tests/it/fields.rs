@@ -6,7 +6,7 @@ use jaco_types::spec::{
     Placement, Protocol, PullPolicy, ServiceSpec, Storage,
 };
 use jaco_types::unit::{Bytes, MilliCores, Resources};
-use jaco_types::{GpuChoice, GpuDemand, Millis, Revision, SpecHash};
+use jaco_types::{GpuChoice, GpuDemand, Millis, Revision, SpecHash, VolumeDemand};
 
 use crate::history::{History, deploy, deployment, key, service};
 
@@ -27,7 +27,7 @@ type Edit = fn(&mut ServiceSpec);
 /// Every field by itself is a change of its own, with a new revision.
 #[test]
 fn each_field_is_named() {
-    let edits: [(&str, Edit); 15] = [
+    let edits: [(&str, Edit); 16] = [
         ("image web:1 -> web:2", |web| web.image = "web:2".into()),
         ("replicas 1 -> 4", |web| web.replicas = 4),
         ("pull", |web| web.pull = PullPolicy::Always),
@@ -48,6 +48,13 @@ fn each_field_is_named() {
         ("limit", |web| web.limit = Resources { cpu: MilliCores(0), memory: Bytes(1) }),
         ("gpus", |web| {
             web.gpus = Some(GpuDemand { driver: "nvidia".to_owned(), choice: GpuChoice::All });
+        }),
+        ("volumes", |web| {
+            web.volumes.push(VolumeDemand {
+                volume: "shop_data".into(),
+                class: "ssd".parse().unwrap(),
+                size: Bytes(1),
+            });
         }),
         ("storage", |web| web.storage = Storage::Stateful),
         ("healthcheck", |web| web.healthcheck = Healthcheck::Declared),

@@ -174,6 +174,7 @@ pub(crate) fn service(name: &str, image: &str) -> ServiceSpec {
         reservation: Resources::default(),
         limit: Resources::default(),
         gpus: None,
+        volumes: Vec::new(),
         storage: Storage::Stateless,
         healthcheck: Healthcheck::None,
         update: UpdatePolicy::default(),

@@ -15,6 +15,7 @@ use crate::id::{ServiceName, SpecHash};
 use crate::port::{IngressPort, Transport};
 use crate::route::DrainTime;
 use crate::unit::Resources;
+use crate::volume::VolumeDemand;
 
 /// Most replicas of a deployment. Each is planned for in every pass and kept by every node: this many
 /// take the memory of a node in hundreds of megabytes.
@@ -51,6 +52,8 @@ pub struct ServiceSpec {
     pub limit: Resources,
     /// The GPUs that each replica has for itself; none asks for none.
     pub gpus: Option<GpuDemand>,
+    /// The volumes of a class that its containers mount, by name; volumes without a class are on any node.
+    pub volumes: Vec<VolumeDemand>,
     /// Whether data on the node belongs to a replica.
     pub storage: Storage,
     /// Whether `running` waits for a healthcheck.

@@ -32,6 +32,7 @@ fn service(name: &str, mode: ServiceMode, after: &[(&str, DependencyCondition)])
         reservation: Resources::default(),
         limit: Resources::default(),
         gpus: None,
+        volumes: Vec::new(),
         storage: Storage::Stateless,
         healthcheck: Healthcheck::None,
         update: UpdatePolicy::default(),

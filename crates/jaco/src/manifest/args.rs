@@ -24,6 +24,17 @@ pub(crate) struct ManifestArgs {
     /// A file with variables for ${…}, instead of .env; later files override earlier ones
     #[arg(long = "env-file", value_name = "FILE")]
     pub(crate) env_files: Vec<PathBuf>,
+    /// Open env files and files of secrets that end in `.age` with the keys of this file, as `age-keygen` writes it; can be
+    /// repeated
+    ///
+    /// What is in them is opened in memory, by this command only.
+    #[arg(
+        long = "identity",
+        value_name = "FILE",
+        env = "JACO_AGE_IDENTITY",
+        hide_env_values = true
+    )]
+    pub(crate) identities: Vec<PathBuf>,
     /// A profile to enable
     #[arg(long = "profile", value_name = "NAME")]
     pub(crate) profiles: Vec<String>,

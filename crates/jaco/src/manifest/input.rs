@@ -9,6 +9,7 @@ use super::args::{ManifestArgs, environment_name};
 use super::disk::{Disk, STDIN};
 use super::find::Found;
 use crate::error::CliError;
+use crate::opening::Opening;
 
 /// The input of the compose loader.
 pub(super) fn input(
@@ -118,7 +119,7 @@ pub(super) fn read_text(path: &Path) -> Result<String, CliError> {
         what: format!("cannot read {}", path.display()),
         source: error,
     };
-    let bytes = jaco_compose::Files::read(&Disk::default(), &display(path));
+    let bytes = jaco_compose::Files::read(&Disk::new(Opening::Open(None)), &display(path));
     let bytes = bytes.map_err(|error| failed(error.into()))?;
     String::from_utf8(bytes).map_err(|error| failed(error.into()))
 }

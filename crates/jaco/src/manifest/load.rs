@@ -11,6 +11,7 @@ use super::disk::Disk;
 use super::find::find;
 use super::input::{display, environment_text, input, read_text};
 use crate::error::CliError;
+use crate::opening::Opening;
 use crate::upload::{FILE_BYTES_MAX, Upload};
 
 /// A manifest that was read.
@@ -32,6 +33,10 @@ pub(crate) struct Manifest {
     pub(crate) max_file_bytes: u64,
     /// Problems that are warnings.
     pub(crate) warnings: Problems,
+    /// Encrypted env files that were left closed.
+    pub(crate) closed: Vec<String>,
+    /// What is done with encrypted files.
+    opening: Opening,
 }
 
 impl Manifest {
@@ -41,6 +46,16 @@ impl Manifest {
     /// If there are no files, or all problems that they have.
     pub(crate) fn checked(args: &ManifestArgs) -> Result<Self, CliError> {
         let mut manifest = Self::load(args)?;
+        manifest.check(args)?;
+        Ok(manifest)
+    }
+
+    /// As [`Manifest::checked`], with encrypted files left closed.
+    ///
+    /// # Errors
+    /// Those of [`Manifest::checked`].
+    pub(crate) fn checked_closed(args: &ManifestArgs) -> Result<Self, CliError> {
+        let mut manifest = Self::load_closed(args)?;
         manifest.check(args)?;
         Ok(manifest)
     }
@@ -90,7 +105,8 @@ impl Manifest {
     /// # Errors
     /// Every file that cannot be uploaded, with the position that refers to it.
     pub(crate) fn upload(&mut self) -> Result<Upload, CliError> {
-        let (upload, warnings) = Upload::load(&self.project, &self.dir, self.max_file_bytes)?;
+        let (upload, warnings) =
+            Upload::load(&self.project, &self.dir, self.max_file_bytes, &self.opening)?;
         self.warnings = std::mem::take(&mut self.warnings).and(warnings);
         Ok(upload)
     }
@@ -100,6 +116,18 @@ impl Manifest {
     /// # Errors
     /// If there are no files, or all problems that they have.
     pub(crate) fn load(args: &ManifestArgs) -> Result<Self, CliError> {
+        Self::read(args, Opening::by(&args.identities)?)
+    }
+
+    /// As [`Manifest::load`], with encrypted files left closed: what is in them is missing.
+    ///
+    /// # Errors
+    /// Those of [`Manifest::load`].
+    pub(crate) fn load_closed(args: &ManifestArgs) -> Result<Self, CliError> {
+        Self::read(args, Opening::Leave)
+    }
+
+    fn read(args: &ManifestArgs, opening: Opening) -> Result<Self, CliError> {
         let found = find(args)?;
         let overlay_text = found.overlay.as_deref().map(read_text).transpose()?;
         let overlay = overlay_text.as_ref().map(|text| {
@@ -116,7 +144,7 @@ impl Manifest {
         let environment = Environment::parse(file, text.as_bytes())
             .map_err(|problems| CliError::Manifest { problems })?;
         let input = input(args, &found, overlay.as_ref(), &environment)?;
-        let disk = Disk::with_stdin_of(&input.files)
+        let disk = Disk::with_stdin_of(&input.files, opening.clone())
             .map_err(|error| CliError::local("cannot read stdin", error))?;
         // Both are parsed even if the other one has problems, to report all problems at once.
         let loaded = match (jaco_compose::load(&input, &disk), broken) {
@@ -139,6 +167,8 @@ impl Manifest {
             environment_text: environment_text.1,
             dir: PathBuf::from(input.project_dir),
             warnings,
+            closed: disk.closed(),
+            opening,
         })
     }
 }

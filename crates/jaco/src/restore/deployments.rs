@@ -47,6 +47,7 @@ impl Restore<'_> {
         &mut self,
         mut wanted: BackupDeployment,
     ) -> Result<StepResult, RestoreError> {
+        self.mapping.map_deployment(&mut wanted)?;
         let mut needed = NeededContents::default();
         for files in wanted.binds.iter().chain(&wanted.configs) {
             let tree = content_id(&files.tree)?;

@@ -25,12 +25,14 @@ impl Restore<'_> {
             Extent::All => true,
             Extent::Only(names) => names.contains(&one.deployment),
         };
-        let selected: Vec<&AllocationRef> = backup.disabled.iter().filter(is_selected).collect();
+        let selected = backup.disabled.iter().filter(is_selected);
+        let selected: Vec<AllocationRef> =
+            selected.map(|one| self.mapping.map_disabled(one)).collect();
         if selected.is_empty() {
             return Ok(());
         }
         let current = self.client.get_disabled(GetDisabledRequest {}).await?.disabled;
-        for wanted in selected {
+        for wanted in &selected {
             let is_same = |one: &jaco_proto::v1::DisabledInfo| {
                 (&one.deployment, &one.service, &one.node, &one.replica)
                     == (&wanted.deployment, &wanted.service, &wanted.node, &wanted.replica)

@@ -3,6 +3,7 @@
 mod deployments;
 mod disabled;
 mod examined;
+mod mapping;
 mod named;
 mod networks;
 mod notify_targets;
@@ -14,6 +15,7 @@ mod run;
 mod settings;
 
 pub(crate) use examined::{json, text};
+pub(crate) use mapping::Mapping;
 pub(crate) use outcome::{Outcome, Restored};
 pub(crate) use progress::{Differing, PolicyWanted, RestoreError};
 pub(crate) use run::restore;

@@ -8,6 +8,7 @@ use jaco_proto::v1::{StatusRequest, StatusScope};
 use jaco_types::ContentId;
 use jaco_types::code::ExitCode;
 
+use super::mapping::Mapping;
 use super::outcome::{Item, Restored, StepResult};
 use crate::error::CliError;
 use crate::upload::UploadMode;
@@ -71,6 +72,7 @@ pub(super) struct Restore<'b> {
     pub(super) differing: Differing,
     pub(super) policy: PolicyWanted,
     pub(super) mode: UploadMode,
+    pub(super) mapping: &'b Mapping,
     /// The ids of pieces of secrets in this cluster, by their ids in the backup.
     pub(super) secrets: BTreeMap<ContentId, ContentId>,
     pub(super) items: Vec<Item>,

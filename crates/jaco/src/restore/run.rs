@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use jaco_backup::{Backup, Extent};
 use jaco_client::Client;
 
+use super::mapping::Mapping;
 use super::outcome::Restored;
 use super::progress::{Differing, PolicyWanted, Restore, RestoreError};
 use crate::upload::UploadMode;
@@ -21,9 +22,11 @@ pub(crate) async fn restore(
     differing: Differing,
     policy: PolicyWanted,
     mode: UploadMode,
+    mapping: &Mapping,
 ) -> Result<Restored, RestoreError> {
     let (secrets, items) = (BTreeMap::new(), Vec::new());
-    let mut restore = Restore { client, backup, extent, differing, policy, mode, secrets, items };
+    let mut restore =
+        Restore { client, backup, extent, differing, policy, mode, mapping, secrets, items };
     restore.catch_up().await?;
     if restore.extent == Extent::All {
         restore.retention().await?;

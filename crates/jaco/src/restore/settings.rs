@@ -89,8 +89,9 @@ impl Restore<'_> {
         }
         let current = self.client.status(ClusterStatusRequest {}).await?.nodes;
         for node in &self.backup.nodes {
+            let node = self.mapping.map_node(node);
             let result = match current.iter().find(|one| one.hostname == node.hostname) {
-                Some(current) => self.node(node, current).await,
+                Some(current) => self.node(&node, current).await,
                 None => Ok(StepResult::Refused {
                     code: ErrorCode::NodeNotFound,
                     reason: "no node with this name has joined".to_owned(),

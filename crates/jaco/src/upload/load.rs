@@ -16,6 +16,7 @@ use sha2::{Digest, Sha256};
 use super::walk::{Listed, check_inside, is_empty, unreadable, walk};
 use crate::error::CliError;
 use crate::format::quantity::size;
+use crate::opening::Opening;
 
 /// The default limit of the files of a deployment, in bytes.
 pub(crate) const FILE_BYTES_MAX: u64 = 16 << 20;
@@ -61,11 +62,12 @@ impl Upload {
         project: &Project,
         dir: &Path,
         limit: u64,
+        opening: &Opening,
     ) -> Result<(Self, Problems), CliError> {
         let mut problems = Vec::new();
         let mut found = Vec::new();
         for item in project.upload_items() {
-            match list(&item, dir) {
+            match list(&item, dir, opening) {
                 Ok((source, warning)) => {
                     problems.extend(warning.map(|problem| (item.clone(), problem)));
                     found.push((item, source));
@@ -193,7 +195,11 @@ enum Source {
 }
 
 /// Finds the source, and a problem that is a warning.
-fn list(item: &UploadItem, dir: &Path) -> Result<(Source, Option<UploadProblem>), UploadProblem> {
+fn list(
+    item: &UploadItem,
+    dir: &Path,
+    opening: &Opening,
+) -> Result<(Source, Option<UploadProblem>), UploadProblem> {
     match (&item.source, item.kind) {
         (UploadSource::Path(path), UploadKind::Bind(access)) => {
             bind(Path::new(path), &item.name, access, dir)
@@ -206,7 +212,15 @@ fn list(item: &UploadItem, dir: &Path) -> Result<(Source, Option<UploadProblem>)
             let at = Path::new(path);
             one_file(at, dir)?;
             let content = fs::read(at).map_err(|error| unreadable(at, &error))?;
-            secret(&item.name, content)
+            match opening.open(at, content) {
+                Ok(Some(content)) => secret(&item.name, content),
+                Ok(None) => Ok((Source::External, Some(left_closed(&item.name, at)))),
+                Err(unopened) => Err(UploadProblem {
+                    kind: UploadProblemKind::Refused,
+                    message: format!("{} cannot be opened: {}", at.display(), unopened.error),
+                    suggestion: unopened.help.to_owned(),
+                }),
+            }
         }
         (UploadSource::Variable(_, Some(text)), UploadKind::Secret) => {
             secret(&item.name, text.reveal().as_bytes().to_vec())
@@ -220,6 +234,15 @@ fn list(item: &UploadItem, dir: &Path) -> Result<(Source, Option<UploadProblem>)
             suggestion: format!("set {variable}, or give a file"),
         }),
         (UploadSource::External(_), _) => Ok((Source::External, None)),
+    }
+}
+
+fn left_closed(name: &str, at: &Path) -> UploadProblem {
+    UploadProblem {
+        kind: UploadProblemKind::Warning,
+        message: format!("secret `{name}` was not opened: {} is encrypted", at.display()),
+        suggestion: "`jaco apply --identity FILE` opens it; nothing is known of its value here"
+            .to_owned(),
     }
 }
 

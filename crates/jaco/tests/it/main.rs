@@ -11,6 +11,7 @@ mod compose_import;
 mod contents;
 mod drain;
 mod edit;
+mod encrypted_files;
 mod errors;
 mod fixture;
 mod help;

@@ -105,6 +105,38 @@ fn a_drill_says_what_would_come_back() {
     assert!(!format!("{told}{run:?}").contains("correct-horse"));
 }
 
+/// R-CLI-6: classes of volumes and hosts of the backup get the names of this cluster; what is mapped is shown, and a name that is
+/// nowhere is refused.
+#[test]
+fn names_of_the_backup_are_mapped() {
+    let overlay = "deployment: shop\nvolumes: {data: {class: ssd, size: 1G}}\n\
+                   services: [{name: web, placement: hosts, hosts: [old1]}]\n";
+    let Kind::Deployment(shop) = deployment("shop", MODEL) else { unreachable!() };
+    let shop = v1::BackupDeployment { overlay_yaml: overlay.to_owned(), ..shop };
+    let session = back_up(vec![Kind::Deployment(shop)], "a.jacobak");
+    let options = "--volume-class ssd=nvme --host old1=new1";
+    for command in ["restore --check", "restore --dry-run"] {
+        let run = session.run(&format!("{command} a.jacobak {options}"));
+        for line in [
+            "deployment shop: volume class ssd is mapped to nvme",
+            "deployment shop: host old1 is mapped to new1",
+        ] {
+            assert!(run.err.contains(line), "{command}: {}", run.err);
+        }
+    }
+    for (options, said) in [
+        ("--volume-class hdd=nvme", "has no volumes of class hdd"),
+        ("--host n9=n1", "has no host n9"),
+        ("--volume-class ssd", "it has no `=`"),
+        ("--volume-class SSD=nvme", "invalid volume class"),
+        ("--host old1=a --host old1=b", "old1 is mapped twice"),
+    ] {
+        let run = session.run(&format!("restore --dry-run a.jacobak {options}"));
+        assert_eq!(run.code, Some(2), "{options}: {}", run.err);
+        assert!(run.err.contains(said), "{options}: {}", run.err);
+    }
+}
+
 /// R-CLI-6: without a cluster the files alone are checked on request; otherwise a cluster that does not answer is an
 /// error, because what it would refuse is not known.
 #[test]

@@ -23,17 +23,17 @@ secrets:
 
 /// What the cluster has received.
 #[derive(Default)]
-struct Received {
-    stored: BTreeMap<Vec<u8>, Bytes>,
-    secrets: Vec<(Bytes, bool)>,
-    applied: Vec<v1::ApplyRequest>,
+pub(crate) struct Received {
+    pub(crate) stored: BTreeMap<Vec<u8>, Bytes>,
+    pub(crate) secrets: Vec<(Bytes, bool)>,
+    pub(crate) applied: Vec<v1::ApplyRequest>,
     /// The number of applies that find the uploaded files evicted.
     evictions: usize,
 }
 
 /// A cluster that stores uploads, and computes ids of secrets from their first byte.
 #[derive(Clone, Default)]
-struct Cluster(Arc<Mutex<Received>>);
+pub(crate) struct Cluster(pub(crate) Arc<Mutex<Received>>);
 
 fn sha256(bytes: &[u8]) -> Vec<u8> {
     use sha2::Digest;
@@ -89,7 +89,7 @@ impl Script for Cluster {
     }
 }
 
-fn project(compose: &str) -> (Session, Cluster) {
+pub(crate) fn project(compose: &str) -> (Session, Cluster) {
     let cluster = Cluster::default();
     let session = Session::with(cluster.clone());
     session.write("compose.yaml", compose);

@@ -9,6 +9,7 @@ mod error;
 mod metrics;
 mod rebalance;
 mod traces;
+mod volume_classes;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -34,6 +35,7 @@ pub(crate) use error::ConfigError;
 pub(crate) use metrics::MetricsSettings;
 pub(crate) use rebalance::{RebalanceSettings, SamplerSettings};
 pub(crate) use traces::TracingSettings;
+pub(crate) use volume_classes::VolumeClassSettings;
 
 /// The settings as written in the file.
 #[derive(Debug, Clone, Deserialize)]
@@ -71,6 +73,8 @@ pub(crate) struct Config {
     pub(crate) capacity: Capacity,
     /// Part of the capacity that replicas may not use.
     pub(crate) reserve: Reserve,
+    /// The classes of volumes that this node offers, by name.
+    pub(crate) volume_classes: BTreeMap<String, VolumeClassSettings>,
     /// When a disk counts as full.
     pub(crate) disk: DiskSettings,
     /// Rebalancing of hot nodes.
@@ -274,6 +278,7 @@ impl Default for Config {
             labels: BTreeMap::new(),
             capacity: Capacity::default(),
             reserve: Reserve::default(),
+            volume_classes: BTreeMap::new(),
             disk: DiskSettings::default(),
             rebalance: RebalanceSettings::default(),
             audit: AuditSettings::default(),
@@ -332,6 +337,7 @@ impl Config {
         self.access_log()?;
         self.metrics_address()?;
         self.tracing()?;
+        self.volume_classes()?;
         for (key, path) in [
             ("data_dir", &self.data_dir),
             ("secrets_dir", &self.secrets_dir),

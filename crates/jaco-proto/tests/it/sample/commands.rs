@@ -204,6 +204,26 @@ pub(crate) fn commands_with_bounds() -> Vec<Command> {
     ]
 }
 
+/// Commands that carry classes of volumes.
+pub(crate) fn commands_with_volume_classes() -> Vec<Command> {
+    let class = |name| VolumeClass::new(name).unwrap();
+    let demand = |volume: &str, name, size| VolumeDemand {
+        volume: volume.into(),
+        class: class(name),
+        size: Bytes(size),
+    };
+    let web = spec().services[&ServiceName::new("web").unwrap()].as_ref().clone();
+    let volumes = vec![demand("all-logs", "hdd", 0), demand("shop_data", "ssd", 10 << 30)];
+    let services = [(web.name.clone(), Arc::new(ServiceSpec { volumes, ..web }))];
+    let spec = DeploymentSpec { services: services.into(), ..DeploymentSpec::default() };
+    let volume_classes = [(class("hdd"), Bytes(0)), (class("ssd"), Bytes(1 << 40))].into();
+    let facts = NodeFacts { volume_classes, ..facts() };
+    vec![
+        DeploymentApply::new(deployment_name(), spec).into(),
+        NodeReport::new(NodeId(7), "10.0.0.7:7000".into(), facts).into(),
+    ]
+}
+
 /// A command that carries the trace of its request.
 pub(crate) fn command_with_trace() -> Command {
     let apply = DeploymentApply::new(deployment_name(), DeploymentSpec::default());

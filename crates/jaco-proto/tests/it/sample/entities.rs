@@ -124,6 +124,7 @@ pub(crate) fn facts() -> NodeFacts {
         router: None,
         edge: None,
         instances_max: None,
+        volume_classes: BTreeMap::new(),
     }
 }
 

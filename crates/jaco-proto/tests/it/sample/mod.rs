@@ -76,7 +76,8 @@ use jaco_types::{
     Rejection, RenewalWindow, ReplicaId, ReplicaState, RequestId, RestartCount, Revision, Rights,
     RollbackProgress, Rollout, RolloutState, Route, RouteKey, RouterLink, Sampled, Scheduling,
     ServiceKey, ServiceName, Slot, SpecHash, StateIndex, Subnet, TerminatingInstance, Termination,
-    TerminationOutcome, Timestamp, TokenId, TraceContext, TunnelBackend, Unplaced,
+    TerminationOutcome, Timestamp, TokenId, TraceContext, TunnelBackend, Unplaced, VolumeClass,
+    VolumeDemand,
 };
 
 pub(crate) use self::acme::*;

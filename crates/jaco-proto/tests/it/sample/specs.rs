@@ -151,6 +151,7 @@ pub(crate) fn spec() -> DeploymentSpec {
         reservation: resources(),
         limit: resources(),
         gpus: None,
+        volumes: Vec::new(),
         storage: Storage::Stateless,
         healthcheck: Healthcheck::Declared,
         update: UpdatePolicy {

@@ -100,14 +100,15 @@ pub(crate) fn facts() -> impl Strategy<Value = NodeFacts> {
     let said = (text(), text(), text(), text());
     let gpus = vec(gpu(), 0..3);
     let instances = any::<u32>().prop_map(NonZeroU32::new);
-    let machine = (gpus, machine(), option::of(router()), option::of(edge()), instances);
+    let classes = btree_map(volume_class(), any::<u64>().prop_map(Bytes), 0..3);
+    let machine = (gpus, machine(), option::of(router()), option::of(edge()), (instances, classes));
     (said, resources(), facts_by_name(), any::<u64>(), machine).prop_map(
         |(
             (version, os, arch, engine),
             capacity,
             labels,
             storage,
-            (gpus, machine, router, edge, instances_max),
+            (gpus, machine, router, edge, (instances_max, volume_classes)),
         )| {
             NodeFacts {
                 version,
@@ -122,9 +123,14 @@ pub(crate) fn facts() -> impl Strategy<Value = NodeFacts> {
                 router,
                 edge,
                 instances_max,
+                volume_classes,
             }
         },
     )
+}
+
+pub(crate) fn volume_class() -> impl Strategy<Value = VolumeClass> {
+    "[a-z0-9][a-z0-9_-]{0,62}".prop_map(|name| VolumeClass::new(&name).unwrap())
 }
 
 fn router() -> impl Strategy<Value = NodeRouter> {

@@ -79,7 +79,7 @@ use jaco_types::{
     Revision, Rights, RollbackProgress, Rollout, RolloutState, Route, RouteKey, RouterLink,
     Sampled, Scheduling, ServiceKey, ServiceName, Slot, SpecHash, StateIndex, Subnet,
     TerminatingInstance, Termination, TerminationOutcome, Timestamp, TokenId, TraceContext,
-    TunnelBackend, Unplaced,
+    TunnelBackend, Unplaced, VolumeClass, VolumeDemand,
 };
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;

@@ -14,6 +14,15 @@ pub(crate) fn gpu_demand() -> impl Strategy<Value = GpuDemand> {
     (text(), choice).prop_map(|(driver, choice)| GpuDemand { driver, choice })
 }
 
+fn volume_demand() -> impl Strategy<Value = VolumeDemand> {
+    let demand = |(volume, class, size): (String, _, _)| VolumeDemand {
+        volume: volume.into(),
+        class,
+        size: Bytes(size),
+    };
+    (text(), volume_class(), any::<u64>()).prop_map(demand)
+}
+
 pub(crate) fn spec() -> impl Strategy<Value = DeploymentSpec> {
     let contents = (btree_set(content_id(), 0..3), btree_set(named_key(), 0..3));
     let privileges = btree_set(select(Privilege::ALL), 1..4);
@@ -51,10 +60,12 @@ pub(crate) fn service_spec() -> impl Strategy<Value = ServiceSpec> {
     );
     let attachments = (vec(attachment(), 0..3), vec(any::<IpAddr>(), 0..3));
     let attachments = (attachments, drain_time(), btree_set(ingress_port(), 0..3));
-    let hash = (text(), any::<[u8; 32]>(), option::of(gpu_demand()), attachments);
+    let devices = (option::of(gpu_demand()), vec(volume_demand(), 0..3));
+    let hash = (text(), any::<[u8; 32]>(), devices, attachments);
     (wanted, needs, kinds, update_policy(), scheduling_policy(), on_node_loss(), hash).prop_map(
         |(wanted, needs, kinds, update, scheduling, on_node_loss, made)| {
-            let (container, hash, gpus, ((networks, resolvers), drain, ingress_ports)) = made;
+            let (container, hash, (gpus, volumes), ((networks, resolvers), drain, ingress_ports)) =
+                made;
             let (name, image, placement, replicas) = wanted;
             let (host_ports, depends_on, reservation, limit) = needs;
             let (storage, healthcheck, pull, restart, (mode, schedule)) = kinds;
@@ -74,6 +85,7 @@ pub(crate) fn service_spec() -> impl Strategy<Value = ServiceSpec> {
                 reservation,
                 limit,
                 gpus,
+                volumes,
                 storage,
                 healthcheck,
                 update,

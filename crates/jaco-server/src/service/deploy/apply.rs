@@ -56,6 +56,11 @@ impl Write for v1::ApplyRequest {
                 return Err(refused(member, by, &request, rejection).await);
             }
         }
+        if spec.services.values().any(|service| !service.volumes.is_empty())
+            && let Err(rejection) = member.store.read(upgraded::volume_classes_may_begin)
+        {
+            return Err(refused(member, by, &request, rejection).await);
+        }
         if spec.services.values().any(|service| service.schedule.is_some())
             && let Err(rejection) = member.store.read(upgraded::runs_may_begin)
         {

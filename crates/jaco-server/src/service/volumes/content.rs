@@ -222,7 +222,8 @@ fn replacing(held: &HeldVolume, existing: ExistingVolume) -> Result<VolumeTarget
     }
     require_none(&held.mounts, "written")?;
     let (deployment, name) = (held.deployment.clone(), held.name.clone());
-    Ok(VolumeTarget { deployment, name, existing })
+    // It keeps its class.
+    Ok(VolumeTarget { deployment, name, class: None, existing })
 }
 
 fn part(input: v1::VolumeInput) -> Part {

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use jaco_agent::engine::{HeldVolume, VolumeMount};
 use jaco_proto::v1;
+use jaco_types::unit::Bytes;
 use jaco_types::{DeploymentName, ErrorCode, Rejection};
 
+use super::demand::demand;
 use crate::member::Member;
 use crate::service::others::{LATE, ask_others};
 use crate::status::invalid;
@@ -59,10 +61,25 @@ async fn local(
     let held = held.map_err(|_| Rejection::new(ErrorCode::EngineError, LATE))?;
     let held = held.map_err(|error| Rejection::new(ErrorCode::EngineError, error.to_string()))?;
     let meant = held.into_iter().filter(|one| deployment.is_none_or(|of| one.deployment == *of));
-    Ok(meant.map(|volume| info(member, volume)).collect())
+    let sized = meant.map(|volume| {
+        let size = size(member, &volume);
+        info(member, volume, size)
+    });
+    Ok(sized.collect())
 }
 
-fn info(member: &Member, volume: HeldVolume) -> v1::VolumeInfo {
+/// The size that its deployment gives to a volume; zero without.
+fn size(member: &Member, volume: &HeldVolume) -> Bytes {
+    member.store.read(|state| {
+        let deployment = state.deployments.get(&volume.deployment);
+        let services = deployment.into_iter().flat_map(|one| one.spec().services.values());
+        let demands = services.flat_map(|service| &service.volumes);
+        let demand = demand(demands, &volume.deployment, (&volume.key, &volume.name));
+        demand.map(|demand| demand.size).unwrap_or_default()
+    })
+}
+
+fn info(member: &Member, volume: HeldVolume, size: Bytes) -> v1::VolumeInfo {
     let mount = |mount: VolumeMount| v1::VolumeMountInfo {
         replica: mount.instance.map(|instance| instance.replica.to_string()).unwrap_or_default(),
         access: mount.access.as_str().to_owned(),
@@ -74,5 +91,8 @@ fn info(member: &Member, volume: HeldVolume) -> v1::VolumeInfo {
         engine_name: volume.name,
         created_at_ms: volume.created_at.map(view::millis).unwrap_or_default(),
         mounts: volume.mounts.into_iter().map(mount).collect(),
+        class: volume.class.map(|class| class.to_string()).unwrap_or_default(),
+        size_bytes: size.0,
+        used_bytes: volume.used.map(|used| used.0),
     }
 }

@@ -1,6 +1,7 @@
 //! The services for volumes: which there are, and what is in them, from whichever node has them and to it (ADR 0136).
 
 mod content;
+mod demand;
 mod list;
 mod moving;
 mod place;

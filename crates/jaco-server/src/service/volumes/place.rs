@@ -1,7 +1,6 @@
 //! The node that a request about a volume is for, and the volume there.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use jaco_agent::engine::{ExistingVolume, HeldVolume, VolumeAccess, VolumeMount, VolumeTarget};
 use jaco_proto::v1;
@@ -9,6 +8,7 @@ use jaco_state::audit::AuditKind;
 use jaco_types::{Author, DeploymentName, ErrorCode, Identity, NodeId, Rejection};
 use tonic::Status;
 
+use super::demand::demand;
 use super::list::list;
 use crate::auth::permission::Concern;
 use crate::member::Member;
@@ -145,19 +145,21 @@ impl Place {
     /// # Errors
     /// If no service of the deployment has a volume of this name.
     pub(super) fn declared(&self, member: &Member) -> Result<VolumeTarget, Rejection> {
-        let containers: Vec<_> = member.store.read(|state| {
+        let services: Vec<_> = member.store.read(|state| {
             let deployment = state.deployments.get(&self.deployment);
             let services = deployment.map(|deployment| &deployment.spec().services);
-            let services = services.into_iter().flat_map(|services| services.values());
-            services.map(|service| Arc::clone(&service.container)).collect()
+            services.into_iter().flat_map(|services| services.values()).cloned().collect()
         });
-        let name = containers
-            .iter()
-            .find_map(|spec| member.agent.volume_of(&self.deployment, &self.volume, spec));
+        let name = services.iter().find_map(|service| {
+            member.agent.volume_of(&self.deployment, &self.volume, &service.container)
+        });
         let name = name.ok_or_else(|| self.absent("no service of the deployment mounts one"))?;
+        let demands = services.iter().flat_map(|service| &service.volumes);
+        let demand = demand(demands, &self.deployment, (&self.volume, &name));
+        let class = demand.map(|demand| demand.class.clone());
         // One of this name is another deployment's, or nobody's.
         let existing = ExistingVolume::Refuse;
-        Ok(VolumeTarget { deployment: self.deployment.clone(), name, existing })
+        Ok(VolumeTarget { deployment: self.deployment.clone(), name, class, existing })
     }
 
     /// The refusal for want of the volume.

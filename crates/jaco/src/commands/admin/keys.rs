@@ -1,15 +1,11 @@
 //! Keys of encrypted backups: recipients and identities of options and files.
 
-use std::fs::File;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use jaco_backup::{Identities, KeyError, Recipient, Recipients, Unlock};
 
 use crate::error::CliError;
-
-/// The most bytes that are read of a file of keys; one that has more is refused.
-const READ_MAX: u64 = 128 << 10;
+use crate::identities::{self, content, refused};
 
 /// Whom a backup is encrypted for.
 #[derive(Debug, clap::Args)]
@@ -63,28 +59,11 @@ impl IdentityArgs {
     /// # Errors
     /// If a file cannot be read, or is no file of identities.
     pub(super) fn read(&self) -> Result<Option<Identities>, CliError> {
-        let mut all = Vec::new();
-        for path in &self.identity {
-            let shown = path.display().to_string();
-            all.push(Identities::read(&content(path)?).map_err(|error| refused(&shown, &error))?);
-        }
-        Identities::join(all).map_err(|error| refused("the identities", &error))
+        identities::read(&self.identity)
     }
 }
 
 /// What opens a file with these identities.
 pub(super) fn unlock(identities: Option<&Identities>) -> Unlock<'_> {
     identities.map_or(Unlock::Nothing, Unlock::Identities)
-}
-
-fn content(path: &Path) -> Result<zeroize::Zeroizing<Vec<u8>>, CliError> {
-    let mut content = zeroize::Zeroizing::new(Vec::new());
-    let read = File::open(path).and_then(|file| file.take(READ_MAX).read_to_end(&mut content));
-    let shown = path.display();
-    read.map_err(|error| CliError::local(format!("cannot read {shown}"), error))?;
-    Ok(content)
-}
-
-fn refused(what: &str, error: &KeyError) -> CliError {
-    CliError::usage(format!("{what}: {error}"), "make a pair of keys with `age-keygen -o key.txt`")
 }

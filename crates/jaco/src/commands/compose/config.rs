@@ -13,7 +13,7 @@ use crate::session::{CommandResult, Session};
 /// Print the resolved compose model
 ///
 /// Merges several files and resolves variables, includes and extends. The output can be applied and has
-/// the same meaning. `jaco config` without a subcommand does the same.
+/// the same meaning. Variables of env files that end in `.age` are left out. `jaco config` without a subcommand does the same.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   jaco compose config -f compose.yaml -f compose.prod.yaml
@@ -45,7 +45,11 @@ pub(crate) fn run(session: &mut Session, args: &Args) -> CommandResult {
     if let Some(which) = &args.hash {
         return session.done(&Hashes(hashes(&args.manifest, which)?));
     }
-    let project = Manifest::load(&args.manifest)?.project;
+    let manifest = Manifest::load_closed(&args.manifest)?;
+    for path in &manifest.closed {
+        session.ui.note(&format!("{path} is encrypted: its variables are left out"));
+    }
+    let project = manifest.project;
     if args.services {
         return session.done(&Names(project.service_names().collect()));
     }

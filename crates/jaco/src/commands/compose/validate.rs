@@ -10,7 +10,7 @@ use crate::session::{CommandResult, Session};
 /// Validate compose files without a cluster
 ///
 /// Lists all problems at once, with their positions. What depends on the cluster, such as the names of
-/// its nodes, is checked by `jaco apply --dry-run`.
+/// its nodes, is checked by `jaco apply --dry-run`. Files that end in `.age` are left closed, and named.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   jaco validate
@@ -21,11 +21,16 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(session: &mut Session, args: &Args) -> CommandResult {
-    let mut manifest = Manifest::checked(&args.manifest)?;
+    let mut manifest = Manifest::checked_closed(&args.manifest)?;
     // Files are read to report unreadable ones; nothing is sent.
     drop(manifest.upload()?);
     if !manifest.warnings.is_empty() {
         session.ui.note(&format!("{}\n", manifest.warnings));
+    }
+    for path in &manifest.closed {
+        session.ui.note(&format!(
+            "{path} was not opened: it is encrypted, and what depends on its variables was not checked"
+        ));
     }
     session.done(&Valid(&manifest))
 }
@@ -45,6 +50,7 @@ impl Show for Valid<'_> {
             "name": self.0.project.name(),
             "services": self.services(),
             "warnings": self.0.warnings.to_json(),
+            "closed": self.0.closed,
         })
     }
 

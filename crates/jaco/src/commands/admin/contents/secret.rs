@@ -14,6 +14,7 @@ use super::set::{Terms, set};
 use super::source::Source;
 use crate::deploy::After;
 use crate::format::time;
+use crate::opening::Opening;
 use crate::session::{CommandResult, Session};
 
 /// Manage secrets that compose files refer to by name
@@ -71,15 +72,23 @@ enum Action {
   openssl rand -hex 32 | jaco secret set session-key
   jaco secret set tls-key - < tls.key
   jaco secret set db-password --command 'pass show db'
-  jaco secret set db-password --command 'age -d -i key.txt db.age'
+  jaco secret set db-password db.txt.age --identity key.txt
   jaco secret set db-password password.txt --roll --expires 90d
   jaco secret set db-password password.txt --for shop,blog"
     )]
     Set {
         /// The secret's name
         name: String,
-        /// The file that holds the content; stdin if omitted, or `-`
+        /// The file that holds the content; stdin if omitted, or `-`. One that ends in `.age` is opened
         file: Option<PathBuf>,
+        /// Open a file that ends in `.age` with the keys of this file, as `age-keygen` writes it; can be repeated
+        #[arg(
+            long = "identity",
+            value_name = "FILE",
+            env = "JACO_AGE_IDENTITY",
+            hide_env_values = true
+        )]
+        identities: Vec<PathBuf>,
         /// Run this in a shell of this machine, and store what it prints. If it fails, nothing is stored, and what it
         /// printed is not shown
         #[arg(long, value_name = "COMMAND", conflicts_with = "file")]
@@ -229,8 +238,9 @@ pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
     match args.action {
         Action::Ls => actions::list(session, NamedKind::Secret).await,
         Action::Get { name } => actions::get(session, NamedKind::Secret, &name).await,
-        Action::Set { name, file, command, deployments, for_all, then } => {
-            let source = command.map_or_else(|| Source::file(file), Source::Command);
+        Action::Set { name, file, identities, command, deployments, for_all, then } => {
+            let opening = Opening::by(&identities)?;
+            let source = command.map_or_else(|| Source::opened(file, opening), Source::Command);
             let is_said = for_all || !deployments.is_empty();
             let users = is_said.then_some(ContentUsers { all: for_all, deployments });
             set(session, NamedKind::Secret, name, &source, then.terms(users)).await

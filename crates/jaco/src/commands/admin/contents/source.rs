@@ -10,14 +10,20 @@ use jaco_types::NamedKind;
 
 use crate::error::CliError;
 use crate::manifest::disk::STDIN;
+use crate::opening::{Opening, is_encrypted};
 
 /// The maximum size of a content.
 pub(super) const CONTENT_BYTES_MAX: u64 = 1 << 20;
+
+/// More than the largest content has when it is encrypted, also as text.
+const ENCRYPTED_BYTES_MAX: u64 = 2 << 20;
 
 /// Where a content comes from.
 #[derive(Debug)]
 pub(super) enum Source {
     File(PathBuf),
+    /// A file that is encrypted with age, as its name says.
+    Encrypted(PathBuf, Opening),
     Stdin,
     /// What this command line of the shell prints.
     Command(String),
@@ -27,6 +33,14 @@ impl Source {
     /// The file of the command line; stdin if there is none, or `-`.
     pub(super) fn file(file: Option<PathBuf>) -> Self {
         file.filter(|path| path != Path::new(STDIN)).map_or(Self::Stdin, Self::File)
+    }
+
+    /// The same, where a file whose name ends in `.age` is opened.
+    pub(super) fn opened(file: Option<PathBuf>, opening: Opening) -> Self {
+        match file {
+            Some(path) if is_encrypted(&path) => Self::Encrypted(path, opening),
+            file => Self::file(file),
+        }
     }
 
     /// Reads the content.
@@ -39,6 +53,7 @@ impl Source {
                 let read = File::open(path).and_then(bounded);
                 (path.display().to_string(), read)
             }
+            Self::Encrypted(path, opening) => return opened(kind, path, opening),
             Self::Stdin if io::stdin().is_terminal() => {
                 let kind = kind.as_str();
                 let help = format!("give a file, or pipe it in: … | jaco {kind} set NAME");
@@ -53,6 +68,20 @@ impl Source {
             content.map_err(|error| CliError::local(format!("cannot read {name}"), error))?;
         check(kind, &name, content)
     }
+}
+
+/// What is in an encrypted file.
+fn opened(kind: NamedKind, path: &Path, opening: &Opening) -> Result<Vec<u8>, CliError> {
+    let shown = path.display().to_string();
+    let unreadable = |error| CliError::local(format!("cannot read {shown}"), error);
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(unreadable)?;
+    file.take(ENCRYPTED_BYTES_MAX).read_to_end(&mut bytes).map_err(unreadable)?;
+    let opened = opening.open(path, bytes);
+    let opened = opened.map_err(|unopened| {
+        CliError::usage(format!("{shown} cannot be opened: {}", unopened.error), unopened.help)
+    })?;
+    check(kind, &shown, opened.unwrap_or_default())
 }
 
 /// All that `source` has, or just more than a content may have.

@@ -8,8 +8,8 @@ use jaco_client::{Client, ClientError};
 use jaco_proto::v1::{
     ClusterStatusRequest, ClusterStatusResponse, ContentInfo, ExamineNetworkRequest,
     ExamineNetworkResponse, ExamineRequest, ExamineResponse, ExaminedNode, ExaminedWay,
-    ListContentsRequest, ListNotifyTargetsRequest, NotifyTargetInfo, Reach, StatusRequest,
-    StatusResponse, VoterProgress,
+    ListContentsRequest, ListNotifyTargetsRequest, ListVolumesRequest, NotifyTargetInfo, Reach,
+    StatusRequest, StatusResponse, VolumeInfo, VoterProgress,
 };
 use jaco_types::code::ExitCode;
 use jaco_types::{ErrorCode, NamedKind};
@@ -33,6 +33,9 @@ use crate::view::json::{non_empty, without_null};
 
 /// How long a node that has just started may take to catch up.
 const OVERVIEW_LIMIT: Duration = Duration::from_secs(5);
+
+/// How long the list of the volumes may take: nodes that are down are waited for.
+const VOLUMES_LIMIT: Duration = Duration::from_secs(8);
 
 /// Diagnose the cluster
 ///
@@ -68,13 +71,14 @@ pub(crate) async fn run(session: &mut Session, Args { bundle, offline }: Args) -
     let client = session.client()?;
     session.shows_age();
     session.ui.note("examining all nodes");
-    let (cluster, members, network, status, secrets, targets) = tokio::try_join!(
+    let (cluster, members, network, status, secrets, targets, volumes) = tokio::try_join!(
         client.status(ClusterStatusRequest {}),
         client.examine(ExamineRequest::default()),
         client.examine_network(ExamineNetworkRequest {}),
         overview(&client),
         secrets(&client),
         targets(&client),
+        volumes(&client),
     )?;
     let own_version = env!("CARGO_PKG_VERSION");
     let status = status.as_ref();
@@ -86,6 +90,7 @@ pub(crate) async fn run(session: &mut Session, Args { bundle, offline }: Args) -
         status,
         secrets: &secrets,
         targets: &targets,
+        volumes: &volumes,
         own_version,
         now_ms: time::now_ms(),
     };
@@ -142,6 +147,13 @@ async fn targets(client: &Client) -> Result<Vec<NotifyTargetInfo>, ClientError> 
     let client = client.until(Some(Instant::now() + OVERVIEW_LIMIT));
     let listed = client.list_notify_targets(ListNotifyTargetsRequest {}).await;
     Ok(listed.map(|listed| listed.targets).unwrap_or_default())
+}
+
+/// The volumes of the nodes that list them in time.
+async fn volumes(client: &Client) -> Result<Vec<VolumeInfo>, ClientError> {
+    let client = client.until(Some(Instant::now() + VOLUMES_LIMIT));
+    let listed = client.list_volumes(ListVolumesRequest::default()).await;
+    Ok(listed.map(|listed| listed.volumes).unwrap_or_default())
 }
 
 /// The findings and the responses that they come from.

@@ -2,7 +2,7 @@
 
 use jaco_proto::v1::{
     ClusterStatusResponse, ContentInfo, ExamineNetworkResponse, ExamineResponse, NotifyTargetInfo,
-    StatusResponse,
+    StatusResponse, VolumeInfo,
 };
 
 /// The responses that are checked.
@@ -21,6 +21,8 @@ pub(super) struct Examination<'a> {
     pub(super) secrets: &'a [ContentInfo],
     /// The targets of notifications; none if the node that answers does not know them.
     pub(super) targets: &'a [NotifyTargetInfo],
+    /// The volumes of the nodes that have listed them.
+    pub(super) volumes: &'a [VolumeInfo],
     /// The version of this program.
     pub(super) own_version: &'a str,
     /// The time of this machine.

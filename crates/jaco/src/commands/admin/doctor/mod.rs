@@ -13,6 +13,7 @@ mod offline;
 mod secret_checks;
 #[cfg(test)]
 mod tests;
+mod volume_checks;
 mod workload_checks;
 
 pub(crate) use command::{Args, run};

@@ -3,7 +3,7 @@
 use jaco_proto::v1::{
     ClusterStatusResponse, ContentInfo, DeploymentInfo, ExamineNetworkResponse, ExamineResponse,
     ExaminedNode, ExaminedRouter, ExaminedWay, KekRotationInfo, NodeInfo, NotifyTargetInfo, Reach,
-    ReplicaInfo, RolloutInfo, RotationInfo, ServiceInfo, StatusResponse, UnplacedInfo,
+    ReplicaInfo, RolloutInfo, RotationInfo, ServiceInfo, StatusResponse, UnplacedInfo, VolumeInfo,
     VoterProgress,
 };
 
@@ -52,6 +52,7 @@ fn lines(
         status,
         secrets: &[],
         targets: &[],
+        volumes: &[],
         own_version: "1.0.0",
         now_ms: 1_000_000,
     };
@@ -100,6 +101,7 @@ fn expiring_secrets_are_warnings() {
         status,
         secrets,
         targets: &[],
+        volumes: &[],
         own_version,
         now_ms,
     };
@@ -143,6 +145,7 @@ fn failing_targets_are_warnings() {
         status,
         secrets: &[],
         targets,
+        volumes: &[],
         own_version,
         now_ms,
     };
@@ -155,6 +158,45 @@ fn failing_targets_are_warnings() {
             "warning notify lost: 7 events were pruned before they could be delivered",
             "warning notify quiet: https://a.example has been paused for 10m, 1 event behind",
         ]
+    );
+}
+
+/// R-RES-3: a volume that takes more than its size is a warning; one without a size, or that was not counted, is none.
+#[test]
+fn volumes_over_their_size_are_warnings() {
+    let volume = |name: &str, size_bytes, used_bytes| VolumeInfo {
+        deployment: "shop".to_owned(),
+        volume: name.to_owned(),
+        node: "n1".to_owned(),
+        class: "ssd".to_owned(),
+        size_bytes,
+        used_bytes,
+        ..VolumeInfo::default()
+    };
+    let volumes = [
+        volume("fine", 5 << 30, Some(5 << 30)),
+        volume("full", 5 << 30, Some(6 << 30)),
+        volume("any", 0, Some(6 << 30)),
+        volume("unknown", 5 << 30, None),
+    ];
+    let network = &ExamineNetworkResponse::default();
+    let (cluster, members) = (&cluster(&THREE), &members(&THREE));
+    let none = StatusResponse::default();
+    let (status, volumes, own_version) = (Some(&none), &volumes, "1.0.0");
+    let examination = Examination {
+        cluster,
+        members,
+        network,
+        status,
+        secrets: &[],
+        targets: &[],
+        volumes,
+        own_version,
+        now_ms: 10_000_000,
+    };
+    assert_eq!(
+        shown(&examination),
+        ["warning volume shop/full: on n1 it takes 6 GiB and has a size of 5 GiB"]
     );
 }
 

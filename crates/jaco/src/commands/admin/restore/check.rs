@@ -11,7 +11,7 @@ use super::open::{extent, open};
 use crate::commands::admin::keys::unlock;
 use crate::error::CliError;
 use crate::format::quantity::count;
-use crate::restore::{Differing, PolicyWanted, RestoreError, restore};
+use crate::restore::{Differing, Mapping, PolicyWanted, RestoreError, restore};
 use crate::session::wait::interrupted;
 use crate::session::{CommandResult, Session};
 use crate::upload::UploadMode;
@@ -22,6 +22,7 @@ pub(super) struct Drill {
     pub(super) only: Vec<String>,
     pub(super) differing: Differing,
     pub(super) policy: PolicyWanted,
+    pub(super) mapping: Mapping,
     pub(super) against: Against,
     pub(super) identities: Option<Identities>,
 }
@@ -76,6 +77,9 @@ async fn check(
         Ok(examined) => examined,
         Err(damage) => return Ok(Err(damage)),
     };
+    for line in drill.mapping.lines(backup, &extent)? {
+        session.ui.note(&line);
+    }
     let here = match drill.against {
         Against::Nothing => Ok(Tried::NotAsked),
         Against::Cluster => dry_run(session, backup, extent, drill).await?,
@@ -93,7 +97,7 @@ async fn dry_run(
     let (client, mode) = (session.client()?, UploadMode::DryRun);
     let restored = tokio::select! {
         biased;
-        restored = restore(client, backup, extent, drill.differing, drill.policy, mode) => restored,
+        restored = restore(client, backup, extent, drill.differing, drill.policy, mode, &drill.mapping) => restored,
         () = interrupted() => {
             return Err(CliError::Interrupted { message: "\nNothing was changed.".to_owned() });
         }

@@ -10,7 +10,7 @@ use crate::commands::admin::keys::{IdentityArgs, unlock};
 use crate::error::CliError;
 use crate::format::quantity::count;
 use crate::format::time;
-use crate::restore::{Differing, Outcome, PolicyWanted, Restored, restore};
+use crate::restore::{Differing, Mapping, Outcome, PolicyWanted, Restored, restore};
 use crate::session::wait::interrupted;
 use crate::session::{CommandResult, Session};
 use crate::upload::UploadMode;
@@ -33,6 +33,9 @@ use crate::upload::UploadMode;
 ///
 /// Targets of notifications are paused when they are restored: `jaco notify resume` has them sent events again.
 ///
+/// Where the nodes of this cluster have other names, or offer their storage under other names, --host and --volume-class
+/// map those of the backup; --check and --dry-run show what is mapped. Constraints that name hosts stay as they are.
+///
 /// Disabled allocations are disabled again after their deployment is restored; replicas may start before
 /// that.
 #[derive(Debug, clap::Args)]
@@ -41,6 +44,7 @@ use crate::upload::UploadMode;
   jaco restore sun.jacobak
   jaco restore sun.jacobak --policy                  with what its deployments may reach of the nodes
   jaco restore sun.jacobak --only shop --replace     one deployment
+  jaco restore sun.jacobak --volume-class ssd=nvme --host old1=new1
   jaco restore --identity key.txt sun.jacobak.age    one that was encrypted with --recipient
   jaco restore --check /backups/*.jacobak            would each of them come back, here?
   jaco restore --check --offline sun.jacobak         is the file whole? Asks no cluster")]
@@ -66,6 +70,13 @@ pub(crate) struct Args {
     /// cluster stay
     #[arg(long, conflicts_with = "only")]
     policy: bool,
+    /// Give volumes of class OLD of a jaco.yaml the class NEW; can be repeated
+    #[arg(long, value_name = "OLD=NEW")]
+    volume_class: Vec<String>,
+    /// Have what is said of host OLD be of host NEW: hosts of a jaco.yaml, labels, cordons and disabled allocations; can be
+    /// repeated
+    #[arg(long, value_name = "OLD=NEW")]
+    host: Vec<String>,
     /// Show what would be restored or refused; change nothing
     #[arg(long)]
     dry_run: bool,
@@ -74,10 +85,12 @@ pub(crate) struct Args {
 pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
     let differing = if args.replace { Differing::Replace } else { Differing::Keep };
     let policy = if args.policy { PolicyWanted::Yes } else { PolicyWanted::No };
+    let mapping = Mapping::parse(&args.volume_class, &args.host)?;
     if args.check {
         let against = if args.offline { check::Against::Nothing } else { check::Against::Cluster };
         let identities = args.identity.read()?;
-        let drill = check::Drill { only: args.only, differing, policy, against, identities };
+        let drill =
+            check::Drill { only: args.only, differing, policy, mapping, against, identities };
         return check::run(session, &args.files, drill).await;
     }
     let [file] = &args.files[..] else {
@@ -89,13 +102,16 @@ pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
     let backup =
         open(file, unlock(identities.as_ref())).map_err(|damage| damage_error(&path, damage))?;
     let extent = extent(&backup, &args.only)?;
+    for line in mapping.lines(&backup, &extent)? {
+        session.ui.note(&line);
+    }
     let taken = time::rfc3339(backup.header.taken_at_ms).unwrap_or_default();
     session.ui.note(&format!("backup of {}, taken at {taken}", backup.header.cluster_name));
     let mode = if args.dry_run { UploadMode::DryRun } else { UploadMode::Store };
     let client = session.client()?;
     let restored = tokio::select! {
         biased;
-        restored = restore(client, &backup, extent, differing, policy, mode) => restored,
+        restored = restore(client, &backup, extent, differing, policy, mode, &mapping) => restored,
         () = interrupted() => return Err(CliError::Interrupted { message: interrupted_message(&path) }),
     };
     let restored = restored.map_err(|failed| failed.error(&path))?;

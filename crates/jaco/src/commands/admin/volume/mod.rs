@@ -35,6 +35,9 @@ enum Action {
 }
 
 /// List the volumes of all nodes, and which replicas mount them
+///
+/// SIZE is what `volumes` of jaco.yaml says, and USED what is in a volume of a class. One that takes more than its size is
+/// named in a warning: nothing stops it.
 #[derive(Debug, clap::Args)]
 #[command(
     visible_alias = "list",
@@ -65,6 +68,10 @@ async fn list(session: &mut Session, deployment: String) -> CommandResult {
     silent.sort();
     for node in silent {
         session.ui.note(&format!("the volumes of a node are missing here: {node}"));
+    }
+    for (over, help) in volume::over_size(&listed.volumes) {
+        let (name, taken) = (format!("{}/{}", over.deployment, over.volume), volume::taken(over));
+        session.ui.note(&format!("warning: {name} on {} {taken}: {help}", over.node));
     }
     session.done(&List { items: &listed.volumes, json: volume::json, text: volume::table })
 }
