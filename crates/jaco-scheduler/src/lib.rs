@@ -22,6 +22,7 @@ mod planner;
 pub mod rebalance;
 pub mod report;
 mod rollout;
+pub mod backup_times;
 pub mod schedule;
 mod verdict;
 

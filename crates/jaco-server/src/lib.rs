@@ -21,6 +21,7 @@ mod images;
 mod log_tail;
 mod member;
 pub mod metrics;
+pub mod backups;
 pub mod notify;
 mod opened;
 mod openmetrics;

@@ -35,7 +35,7 @@ pub use entity::contents::Content;
 pub use entity::deployment::Deployment;
 pub use entity::disabled::DisabledAllocations;
 pub use entity::{
-    acme, contents, deployment, disabled, edge, envelope, images, job, kek, network, notify,
+    acme, backup, contents, deployment, disabled, edge, envelope, images, job, kek, network, notify,
     policy, registries, rotation, token,
 };
 pub use state::ClusterState;

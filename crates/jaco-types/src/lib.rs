@@ -41,7 +41,7 @@ pub use code::ErrorCode;
 pub use content::{ContentId, NamedKey, NamedKind};
 pub use gpu::{Gpu, GpuChoice, GpuDemand};
 pub use id::{
-    CertificateName, ClusterId, ConsumerName, ContentName, DeploymentName, Hostname, InstanceId,
+    BackupScheduleName, CertificateName, ClusterId, ConsumerName, ContentName, DeploymentName, Hostname, InstanceId,
     InvalidName, NetworkName, NodeId, NotifyTargetName, Ordinal, RegistryUsername, ReplicaId,
     RequestId, Revision, ServiceKey, ServiceName, SpecHash, StateIndex, TokenId,
 };

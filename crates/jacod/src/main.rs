@@ -28,6 +28,7 @@ mod limits;
 mod man_pages;
 mod member;
 mod membership;
+mod backup;
 mod notify;
 mod offline;
 mod pressure;

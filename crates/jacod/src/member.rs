@@ -54,6 +54,7 @@ use crate::edge::{self, EdgeHandle, EdgeLoop, EdgeView, Keys};
 use crate::heartbeat::{self, NodeDescription, Sources};
 use crate::images::ImageKeeper;
 use crate::kek_rotation::KekLoop;
+use crate::backup::BackupLoop;
 use crate::notify::NotifyLoop;
 use crate::pressure::Measured;
 use crate::process::{Process, Starter};
@@ -203,6 +204,8 @@ pub(crate) async fn start(
     node.run_until_shutdown(orders.run());
     let notifications = NotifyLoop::new(Arc::clone(&member), cluster.clone());
     node.run_until_shutdown(notifications.run());
+    let backups = BackupLoop::new(Arc::clone(&member), node.config.data_dir.clone());
+    node.run_until_shutdown(backups.run());
     let edge = edge.map(|edge| spawn_edge(node, &member, keys, edge)).transpose()?;
     let router = router.map(|(router, handle)| {
         node.run_until_shutdown(router.run(Arc::clone(&member)));

@@ -13,6 +13,7 @@ mod image;
 mod job;
 mod kek;
 mod network;
+mod backup;
 mod notify;
 mod outcome;
 mod planner;
@@ -35,6 +36,9 @@ pub use image::{COPIES, ImagePush, ImageRemove, ImageTagSet, ImagesHeld, InUse, 
 pub use job::{EarlierDues, JobDue, JobRewind, JobStart};
 pub use kek::{KekAbandon, KekAdvance, KekReport, KekReseal, KekRotate, Resealed};
 pub use network::{NetworkBegin, NetworkCreate, NetworkRemove, NetworkResize};
+pub use backup::{
+    AttemptEnd, BackupBegin, BackupReport, BackupScheduleRemove, BackupScheduleStore,
+};
 pub use notify::{
     Beginning, Existing, GivenUp, NotifyPause, NotifyProgress, NotifyRemove, NotifyStore,
     PauseChange, Retried, RetryEnd, TargetProgress, UndeliveredChange, UndeliveredSettle,
@@ -169,4 +173,8 @@ commands! {
     NotifyPause,
     NotifyProgress,
     UndeliveredSettle,
+    BackupScheduleStore,
+    BackupScheduleRemove,
+    BackupBegin,
+    BackupReport,
 }

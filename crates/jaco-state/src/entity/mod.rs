@@ -1,5 +1,6 @@
 //! What the replicated state consists of.
 
+pub mod backup;
 pub mod acme;
 pub mod cluster_meta;
 pub mod contents;

@@ -9,6 +9,7 @@ mod image;
 mod job;
 mod kek;
 mod network;
+mod backup;
 mod notify;
 mod planner;
 mod policy;
@@ -110,4 +111,8 @@ commands! {
     NotifyPause,
     NotifyProgress,
     UndeliveredSettle,
+    BackupScheduleStore,
+    BackupScheduleRemove,
+    BackupBegin,
+    BackupReport,
 }

@@ -18,7 +18,7 @@ use crate::storage::event::to_event;
 use crate::storage::images;
 use crate::storage::job;
 use crate::storage::network;
-use crate::storage::notify;
+use crate::storage::{backup, notify};
 use crate::storage::port;
 use crate::storage::registry;
 use crate::storage::spec;
@@ -195,6 +195,10 @@ fn add(state: &mut ClusterState, kind: Kind) -> Result<(), Problem> {
         }
         Kind::HeldImages(held) => {
             append_pair(&mut state.images.held, "nodes with images", images::to_held(held)?)
+        }
+        Kind::BackupSchedule(schedule) => {
+            let row = backup::to_schedule(schedule)?;
+            append_pair(&mut state.backups, "backup schedules", row)
         }
         Kind::NotifyTarget(target) => {
             let row = notify::to_target(target)?;

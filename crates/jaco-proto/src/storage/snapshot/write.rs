@@ -19,7 +19,7 @@ use crate::storage::edge;
 use crate::storage::images;
 use crate::storage::job;
 use crate::storage::network;
-use crate::storage::notify;
+use crate::storage::{backup, notify};
 use crate::storage::port;
 use crate::storage::registry;
 use crate::storage::spec;
@@ -156,6 +156,9 @@ fn write_tables(state: &ClusterState, rows: &mut Rows<'_>) -> Result<(), CodecEr
     }
     for (node, held) in state.images.held.iter() {
         rows.push(Kind::HeldImages(images::from_held(*node, held)))?;
+    }
+    for (name, schedule) in state.backups.iter() {
+        rows.push(Kind::BackupSchedule(backup::from_schedule(name, schedule)))?;
     }
     Ok(())
 }
