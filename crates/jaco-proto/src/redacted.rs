@@ -140,6 +140,11 @@ mod tests {
         let target =
             StoreNotifyTargetRequest { url, secret, ..StoreNotifyTargetRequest::default() };
         shown.push(format!("{target:?} {target:#?}"));
+        let schedule = StoreBackupScheduleRequest {
+            secret_access_key: text(),
+            ..StoreBackupScheduleRequest::default()
+        };
+        shown.push(format!("{schedule:?} {schedule:#?}"));
         let set = StoreContentRequest { content: bytes(), ..StoreContentRequest::default() };
         shown.push(format!("{set:?} {set:#?}"));
         let read = ReadContentResponse { content: bytes(), version: 1 };

@@ -17,14 +17,24 @@ use rusty_s3::{Method, S3Action};
 
 use crate::failure::{Step, StoreError, causes, word};
 
-/// How long an answer may take to begin, with the request and its connection: a part over a slow line.
-const ANSWER_LIMIT: Duration = Duration::from_secs(180);
+/// How long is waited for a store.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// How long an answer may take to begin, with the request and its connection.
+    pub answer: Duration,
+    /// How long nothing may come of an answer that has begun.
+    pub silence: Duration,
+}
+
+impl Default for Limits {
+    /// A part over a slow line.
+    fn default() -> Self {
+        Self { answer: Duration::from_secs(180), silence: Duration::from_secs(60) }
+    }
+}
 
 /// How long a signature holds.
 const SIGNED_FOR: Duration = Duration::from_secs(600);
-
-/// How long nothing may come of an answer that has begun.
-const SILENCE_LIMIT: Duration = Duration::from_secs(60);
 
 /// The most bytes of an answer that is read as a whole: a list of a thousand objects.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
@@ -43,6 +53,7 @@ pub enum Roots {
 pub(crate) struct Client {
     client: HttpClient<HttpsConnector<HttpConnector>, Full<Bytes>>,
     knows_nobody: bool,
+    limits: Limits,
 }
 
 /// An answer whose body is still to come.
@@ -50,10 +61,11 @@ pub(crate) struct Answer {
     pub(crate) headers: HeaderMap,
     body: Incoming,
     step: Step,
+    silence: Duration,
 }
 
 impl Client {
-    pub(crate) fn new(roots: Roots) -> Self {
+    pub(crate) fn new(roots: Roots, limits: Limits) -> Self {
         let authorities = match roots {
             Roots::These(authorities) => authorities,
             Roots::System => rustls_native_certs::load_native_certs().certs,
@@ -70,7 +82,7 @@ impl Client {
         let connector =
             HttpsConnectorBuilder::new().with_tls_config(config).https_or_http().enable_http1();
         let client = HttpClient::builder(TokioExecutor::new()).build(connector.build());
-        Self { client, knows_nobody: known == 0 }
+        Self { client, knows_nobody: known == 0, limits }
     }
 
     /// Sends a request, and returns its answer if the store did what was asked.
@@ -101,14 +113,15 @@ impl Client {
         if self.knows_nobody && request.uri().scheme() == Some(&Scheme::HTTPS) {
             return Err(StoreError::NoRoots);
         }
-        let sent = tokio::time::timeout(ANSWER_LIMIT, self.client.request(request)).await;
-        let sent = sent.map_err(|_| StoreError::Timeout { step, limit: ANSWER_LIMIT })?;
+        let Limits { answer: limit, silence } = self.limits;
+        let sent = tokio::time::timeout(limit, self.client.request(request)).await;
+        let sent = sent.map_err(|_| StoreError::Timeout { step, limit })?;
         let answer = sent.map_err(|error| match error.is_connect() {
             true => StoreError::Connect(causes(&error)),
             false => broken(causes(&error)),
         })?;
         let (status, headers) = (answer.status(), answer.headers().clone());
-        let answer = Answer { headers, body: answer.into_body(), step };
+        let answer = Answer { headers, body: answer.into_body(), step, silence };
         match status {
             StatusCode::OK | StatusCode::NO_CONTENT | StatusCode::CREATED => Ok(answer),
             status => {
@@ -122,10 +135,10 @@ impl Client {
 impl Answer {
     /// The next bytes of the body; `None` at its end.
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, StoreError> {
-        let step = self.step;
+        let (step, limit) = (self.step, self.silence);
         loop {
-            let frame = tokio::time::timeout(SILENCE_LIMIT, self.body.frame()).await;
-            let frame = frame.map_err(|_| StoreError::Timeout { step, limit: SILENCE_LIMIT })?;
+            let frame = tokio::time::timeout(limit, self.body.frame()).await;
+            let frame = frame.map_err(|_| StoreError::Timeout { step, limit })?;
             let Some(frame) = frame else { return Ok(None) };
             let frame = frame.map_err(|error| self.broken(&error))?;
             if let Ok(bytes) = frame.into_data() {
@@ -136,10 +149,10 @@ impl Answer {
 
     /// The whole body.
     pub(crate) async fn text(self) -> Result<String, StoreError> {
-        let step = self.step;
+        let (step, limit) = (self.step, self.silence);
         let read = Limited::new(self.body, ANSWER_BYTES_MAX).collect();
-        let read = tokio::time::timeout(SILENCE_LIMIT, read).await;
-        let read = read.map_err(|_| StoreError::Timeout { step, limit: SILENCE_LIMIT })?;
+        let read = tokio::time::timeout(limit, read).await;
+        let read = read.map_err(|_| StoreError::Timeout { step, limit })?;
         let body = read.map_err(|error| StoreError::Broken { step, reason: causes(&*error) })?;
         String::from_utf8(body.to_bytes().to_vec()).map_err(|_| StoreError::Strange { step })
     }

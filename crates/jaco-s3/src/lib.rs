@@ -18,7 +18,7 @@ mod key;
 mod place;
 mod store;
 
-pub use client::Roots;
+pub use client::{Limits, Roots};
 pub use failure::{StoreError, Step};
 pub use key::{AccessKey, AccessKeyError};
 pub use place::{Addressing, Place, PlaceError, PlainHttp, bucket_and_prefix};

@@ -13,7 +13,7 @@ use rusty_s3::actions::{
     CreateMultipartUpload, DeleteObject, GetObject, ListObjectsV2, PutObject, UploadPart,
 };
 
-use crate::client::{Answer, Client, Roots};
+use crate::client::{Answer, Client, Limits, Roots};
 use crate::failure::{Step, StoreError, word};
 use crate::key::AccessKey;
 use crate::place::Place;
@@ -83,8 +83,8 @@ impl Digest {
 impl ObjectStore {
     /// The objects at a place. Reads what authorities this machine trusts.
     #[must_use]
-    pub fn new(place: Place, key: &AccessKey, roots: Roots) -> Self {
-        Self { place, credentials: key.signs(), client: Client::new(roots) }
+    pub fn new(place: Place, key: &AccessKey, roots: Roots, limits: Limits) -> Self {
+        Self { place, credentials: key.signs(), client: Client::new(roots, limits) }
     }
 
     /// Writes an object. It is there as a whole or not at all.

@@ -9,6 +9,7 @@
 mod attached;
 mod audit;
 mod bounds;
+mod backups;
 mod broken;
 mod cluster;
 mod collecting;

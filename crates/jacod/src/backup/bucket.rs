@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use jaco_backup::{Backup, ListedBackups, Summary, backup_name};
-use jaco_s3::{Digest, ObjectStore, Roots};
+use jaco_s3::{Digest, Limits, ObjectStore, Roots};
 use jaco_server::Member;
 use jaco_server::backups::{open_access_key, place_of};
 use jaco_state::ClusterMeta;
@@ -59,7 +59,8 @@ async fn store(
     let key = key.map_err(|error| format!("the key at the object store cannot be opened: {error}"))?;
     let place = place_of(bucket).map_err(|error| error.to_string())?.folder(meta.id.as_str());
     // Reads files of the machine.
-    let made = tokio::task::spawn_blocking(move || ObjectStore::new(place, &key, Roots::System));
+    let made = move || ObjectStore::new(place, &key, Roots::System, Limits::default());
+    let made = tokio::task::spawn_blocking(made);
     made.await.map_err(|error| format!("the attempt broke off: {error}"))
 }
 

@@ -6,9 +6,9 @@ use std::time::Duration;
 use jaco_backup::Partial;
 use jaco_client::{Client, ClientError};
 use jaco_proto::v1::{
-    ClusterStatusRequest, ClusterStatusResponse, ContentInfo, ExamineNetworkRequest,
+    BackupScheduleInfo,     ClusterStatusRequest, ClusterStatusResponse, ContentInfo, ExamineNetworkRequest,
     ExamineNetworkResponse, ExamineRequest, ExamineResponse, ExaminedNode, ExaminedWay,
-    ListContentsRequest, ListNotifyTargetsRequest, NotifyTargetInfo, Reach, StatusRequest,
+    ListContentsRequest, ListBackupSchedulesRequest, ListNotifyTargetsRequest, NotifyTargetInfo, Reach, StatusRequest,
     StatusResponse, VoterProgress,
 };
 use jaco_types::code::ExitCode;
@@ -68,13 +68,14 @@ pub(crate) async fn run(session: &mut Session, Args { bundle, offline }: Args) -
     let client = session.client()?;
     session.shows_age();
     session.ui.note("examining all nodes");
-    let (cluster, members, network, status, secrets, targets) = tokio::try_join!(
+    let (cluster, members, network, status, secrets, targets, backups) = tokio::try_join!(
         client.status(ClusterStatusRequest {}),
         client.examine(ExamineRequest::default()),
         client.examine_network(ExamineNetworkRequest {}),
         overview(&client),
         secrets(&client),
         targets(&client),
+        backups(&client),
     )?;
     let own_version = env!("CARGO_PKG_VERSION");
     let status = status.as_ref();
@@ -86,6 +87,7 @@ pub(crate) async fn run(session: &mut Session, Args { bundle, offline }: Args) -
         status,
         secrets: &secrets,
         targets: &targets,
+        backups: &backups,
         own_version,
         now_ms: time::now_ms(),
     };
@@ -142,6 +144,13 @@ async fn targets(client: &Client) -> Result<Vec<NotifyTargetInfo>, ClientError> 
     let client = client.until(Some(Instant::now() + OVERVIEW_LIMIT));
     let listed = client.list_notify_targets(ListNotifyTargetsRequest {}).await;
     Ok(listed.map(|listed| listed.targets).unwrap_or_default())
+}
+
+/// The schedules of backups. As [`targets`].
+async fn backups(client: &Client) -> Result<Vec<BackupScheduleInfo>, ClientError> {
+    let client = client.until(Some(Instant::now() + OVERVIEW_LIMIT));
+    let listed = client.list_backup_schedules(ListBackupSchedulesRequest {}).await;
+    Ok(listed.map(|listed| listed.schedules).unwrap_or_default())
 }
 
 /// The findings and the responses that they come from.

@@ -1,7 +1,7 @@
 //! The responses that `jaco doctor` checks.
 
 use jaco_proto::v1::{
-    ClusterStatusResponse, ContentInfo, ExamineNetworkResponse, ExamineResponse, NotifyTargetInfo,
+    BackupScheduleInfo, ClusterStatusResponse, ContentInfo, ExamineNetworkResponse, ExamineResponse, NotifyTargetInfo,
     StatusResponse,
 };
 
@@ -21,6 +21,8 @@ pub(super) struct Examination<'a> {
     pub(super) secrets: &'a [ContentInfo],
     /// The targets of notifications; none if the node that answers does not know them.
     pub(super) targets: &'a [NotifyTargetInfo],
+    /// The schedules of backups; none if the node that answers does not know them.
+    pub(super) backups: &'a [BackupScheduleInfo],
     /// The version of this program.
     pub(super) own_version: &'a str,
     /// The time of this machine.

@@ -8,6 +8,7 @@ mod examination;
 mod finding;
 mod network_checks;
 mod node_checks;
+mod backup_checks;
 mod notify_checks;
 mod offline;
 mod secret_checks;

@@ -52,6 +52,7 @@ fn lines(
         status,
         secrets: &[],
         targets: &[],
+        backups: &[],
         own_version: "1.0.0",
         now_ms: 1_000_000,
     };
@@ -100,6 +101,7 @@ fn expiring_secrets_are_warnings() {
         status,
         secrets,
         targets: &[],
+        backups: &[],
         own_version,
         now_ms,
     };
@@ -143,6 +145,7 @@ fn failing_targets_are_warnings() {
         status,
         secrets: &[],
         targets,
+        backups: &[],
         own_version,
         now_ms,
     };
