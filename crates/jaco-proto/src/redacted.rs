@@ -4,8 +4,8 @@ use std::fmt;
 
 use crate::v1::{
     BackupDeployment, BackupNamed, BackupNotifyTarget, BackupPiece, BackupRegistry, BackupSecret,
-    ExecStart, ReadContentResponse, StoreCertificateRequest, StoreContentRequest,
-    StoreBackupScheduleRequest, StoreNotifyTargetRequest, StoreRegistryRequest,
+    ExecStart, ReadContentResponse, StoreBackupScheduleRequest, StoreCertificateRequest,
+    StoreContentRequest, StoreNotifyTargetRequest, StoreRegistryRequest,
 };
 
 impl fmt::Debug for StoreRegistryRequest {

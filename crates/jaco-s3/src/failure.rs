@@ -151,7 +151,8 @@ mod tests {
     /// R-CLI-6: a failure says what was asked, what was answered and what to do, and nothing else that a store says.
     #[test]
     fn a_failure_says_what_to_do() {
-        let body = "<?xml version=\"1.0\"?><Error><Code>NoSuchBucket</Code><Key>hunter2</Key></Error>";
+        let body =
+            "<?xml version=\"1.0\"?><Error><Code>NoSuchBucket</Code><Key>hunter2</Key></Error>";
         let status = StoreError::Status { step: Step::Write, status: 404, word: word(body) };
         assert_eq!(
             status.to_string(),

@@ -19,7 +19,7 @@ mod place;
 mod store;
 
 pub use client::{Limits, Roots};
-pub use failure::{StoreError, Step};
+pub use failure::{Step, StoreError};
 pub use key::{AccessKey, AccessKeyError};
 pub use place::{Addressing, Place, PlaceError, PlainHttp, bucket_and_prefix};
 pub use store::{Digest, Listed, ObjectStore, PART_BYTES};

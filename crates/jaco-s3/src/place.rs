@@ -152,8 +152,7 @@ fn is_bucket(name: &str) -> bool {
 /// Whether it is one that an address repeats as it is.
 fn is_prefix(prefix: &str) -> bool {
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"!-_.*'()".contains(&b);
-    let is_part =
-        |part: &str| !matches!(part, "" | "." | "..") && part.bytes().all(is_plain);
+    let is_part = |part: &str| !matches!(part, "" | "." | "..") && part.bytes().all(is_plain);
     prefix.is_empty() || (prefix.len() <= PREFIX_BYTES_MAX && prefix.split('/').all(is_part))
 }
 
@@ -191,21 +190,26 @@ mod tests {
         for endpoint in ["http://a.example", "http://10.0.0.1:9000", "http://127.0.0.1.a.example"] {
             assert_eq!(place(endpoint, ("sun", "")).unwrap_err(), PlaceError::Plain, "{endpoint}");
         }
-        for endpoint in
-            ["", "a.example", "ftp://a.example", "https://", "https://ann:x@a.example", "https://a.example/s3", "https://a.example/?x"]
-        {
-            assert_eq!(place(endpoint, ("sun", "")).unwrap_err(), PlaceError::Endpoint, "{endpoint}");
+        for endpoint in [
+            "",
+            "a.example",
+            "ftp://a.example",
+            "https://",
+            "https://ann:x@a.example",
+            "https://a.example/s3",
+            "https://a.example/?x",
+        ] {
+            assert_eq!(
+                place(endpoint, ("sun", "")).unwrap_err(),
+                PlaceError::Endpoint,
+                "{endpoint}"
+            );
         }
         for endpoint in ["http://127.0.0.1:9000", "http://[::1]:9000", "http://localhost:9"] {
             assert!(place(endpoint, ("sun", "")).is_ok(), "{endpoint}");
         }
-        let anywhere = Place::new(
-            "http://a.example",
-            "x",
-            ("sun", ""),
-            Addressing::Host,
-            PlainHttp::Anywhere,
-        );
+        let anywhere =
+            Place::new("http://a.example", "x", ("sun", ""), Addressing::Host, PlainHttp::Anywhere);
         assert!(anywhere.is_ok());
         let no_host = Place::new(
             "https://127.0.0.1",

@@ -81,7 +81,10 @@ mod tests {
         assert_eq!(due(&every(5, 5), HOUR + 5), Some(HOUR + 5));
         assert_eq!(due(&every(5, HOUR + 5), 2 * HOUR), None);
         assert_eq!(due(&every(5, HOUR + 5), 9 * HOUR), Some(8 * HOUR + 5));
-        assert_eq!(backup_due_next(&every(5, 5), Timestamp(9 * HOUR)), Some(Timestamp(9 * HOUR + 5)));
+        assert_eq!(
+            backup_due_next(&every(5, 5), Timestamp(9 * HOUR)),
+            Some(Timestamp(9 * HOUR + 5))
+        );
         let nightly = |seen| schedule(cron("30 3 * * *"), 0, seen);
         assert_eq!(due(&nightly(0), 3 * HOUR), None);
         let third = 2 * 24 * HOUR + 3 * HOUR + HOUR / 2;

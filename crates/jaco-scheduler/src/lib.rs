@@ -11,6 +11,7 @@
 
 mod analysis;
 pub mod attribute;
+pub mod backup_times;
 mod draft;
 mod eligibility;
 pub mod input;
@@ -22,7 +23,6 @@ mod planner;
 pub mod rebalance;
 pub mod report;
 mod rollout;
-pub mod backup_times;
 pub mod schedule;
 mod verdict;
 

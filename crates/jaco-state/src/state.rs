@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use jaco_types::spec::{NetworkRef, ServiceSpec};
 use jaco_types::{
-    BackupScheduleName, Consumer, ConsumerName, ContentId, DeploymentName, Hostname, ImageDigest, InstanceId,
-    InstanceObserved, NamedKey, Node, NodeId, RegistryName, ReplicaId, Revision, Scheduling,
-    ServiceKey, Slot, StateIndex, TerminatingInstance, TokenId,
+    BackupScheduleName, Consumer, ConsumerName, ContentId, DeploymentName, Hostname, ImageDigest,
+    InstanceId, InstanceObserved, NamedKey, Node, NodeId, RegistryName, ReplicaId, Revision,
+    Scheduling, ServiceKey, Slot, StateIndex, TerminatingInstance, TokenId,
 };
 
 use crate::ClusterMeta;

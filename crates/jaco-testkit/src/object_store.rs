@@ -193,8 +193,9 @@ fn serve(mut stream: TcpStream, inner: &Mutex<Inner>) {
         | StoreAnswer::SendsOn => (answer.body.len(), answer.body.len()),
     };
     let Answer { status, headers, body } = answer;
-    let head =
-        format!("HTTP/1.1 {status} x\r\n{headers}content-length: {length}\r\nconnection: close\r\n\r\n");
+    let head = format!(
+        "HTTP/1.1 {status} x\r\n{headers}content-length: {length}\r\nconnection: close\r\n\r\n"
+    );
     // Who is killed reads no answer.
     stream.write_all(head.as_bytes()).ok();
     stream.write_all(&body[..sent]).ok();
@@ -332,7 +333,10 @@ fn obey(inner: &mut Inner, request: &Request) -> Answer {
             let upload = Upload { key: key.to_owned(), sha256, parts: BTreeMap::new() };
             inner.uploads.insert(id.clone(), upload);
             let begun = "InitiateMultipartUploadResult";
-            answer(200, format!("<{begun} xmlns=\"{NAMESPACE}\"><UploadId>{id}</UploadId></{begun}>"))
+            answer(
+                200,
+                format!("<{begun} xmlns=\"{NAMESPACE}\"><UploadId>{id}</UploadId></{begun}>"),
+            )
         }
         ("PUT", Some(id)) => {
             let number = query.get("partNumber").and_then(|text| text.parse().ok());
@@ -377,7 +381,8 @@ fn list(inner: &Inner, query: &BTreeMap<String, String>) -> Answer {
     let (prefix, after) = (of("prefix"), of("continuation-token"));
     let is_listed = |key: &&String| {
         let rest = key.strip_prefix(prefix);
-        key.as_str() > after && rest.is_some_and(|rest| of("delimiter").is_empty() || !rest.contains('/'))
+        key.as_str() > after
+            && rest.is_some_and(|rest| of("delimiter").is_empty() || !rest.contains('/'))
     };
     let mut found = inner.objects.iter().filter(|(key, _)| is_listed(key));
     let page: Vec<_> = found.by_ref().take(PAGE).collect();

@@ -2,6 +2,7 @@
 
 mod acme;
 mod audit_chain;
+mod backup;
 mod backup_parts;
 mod bootstrap;
 mod config;
@@ -28,7 +29,6 @@ mod limits;
 mod man_pages;
 mod member;
 mod membership;
-mod backup;
 mod notify;
 mod offline;
 mod pressure;

@@ -48,13 +48,13 @@ use tokio::sync::{mpsc, watch};
 use tracing::info;
 
 use crate::acme::OrderLoop;
+use crate::backup::BackupLoop;
 use crate::config::{EngineKind, Network, SamplerSettings};
 use crate::context::NodeContext;
 use crate::edge::{self, EdgeHandle, EdgeLoop, EdgeView, Keys};
 use crate::heartbeat::{self, NodeDescription, Sources};
 use crate::images::ImageKeeper;
 use crate::kek_rotation::KekLoop;
-use crate::backup::BackupLoop;
 use crate::notify::NotifyLoop;
 use crate::pressure::Measured;
 use crate::process::{Process, Starter};

@@ -63,8 +63,9 @@ async fn becomes(
 fn backups(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).expect("it is there");
     let paths = entries.map(|entry| entry.expect("an entry").path());
-    let mut paths: Vec<PathBuf> =
-        paths.filter(|path| text(path).contains(".jacobak") && !text(path).contains("/.jaco")).collect();
+    let mut paths: Vec<PathBuf> = paths
+        .filter(|path| text(path).contains(".jacobak") && !text(path).contains("/.jaco"))
+        .collect();
     paths.sort();
     paths
 }
@@ -89,7 +90,8 @@ async fn backups_are_taken_as_scheduled_and_restored() {
     let line = ["backup", "schedule", "add", "nightly", dest, "--every", "1m", "--keep", "2"];
     let added = succeeded(&cluster.cli(1, &line));
     assert!(added.contains("backup schedule nightly added: every 1m to "), "{added}");
-    let refused = said(&cluster.cli(0, &["backup", "schedule", "add", "other", dest, "--cron", "@daily"]));
+    let refused =
+        said(&cluster.cli(0, &["backup", "schedule", "add", "other", dest, "--cron", "@daily"]));
     assert!(refused.contains("the schedule nightly writes to"), "{refused}");
 
     // The first one is due after a minute, and taken once.
@@ -131,8 +133,17 @@ fn add(cluster: &Cluster, node: usize, name: &str, store: &ObjectStore, more: &[
     let dest = format!("s3://{}/prod", ObjectStore::BUCKET);
     let endpoint = store.endpoint();
     let line = [
-        "backup", "schedule", "add", name, &dest, "--endpoint", &endpoint, "--access-key",
-        ObjectStore::KEY, "--secret-key-file", text(secret.path()),
+        "backup",
+        "schedule",
+        "add",
+        name,
+        &dest,
+        "--endpoint",
+        &endpoint,
+        "--access-key",
+        ObjectStore::KEY,
+        "--secret-key-file",
+        text(secret.path()),
     ];
     said(&cluster.cli(node, &[&line[..], more].concat()))
 }
@@ -183,7 +194,8 @@ async fn a_new_leader_goes_on_and_takes_one_backup() {
     let path = folder.path().join("sun.jacobak.age");
     fs::write(&path, &content).expect("written");
     let identity = file(IDENTITY);
-    let line = ["restore", "--check", "--offline", "--identity", text(identity.path()), text(&path)];
+    let line =
+        ["restore", "--check", "--offline", "--identity", text(identity.path()), text(&path)];
     let checked = succeeded(&cluster.cli(next, &line));
     assert!(checked.contains("shop"), "{checked}");
     nothing_is_told(&cluster, next).await;

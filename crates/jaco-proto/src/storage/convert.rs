@@ -7,9 +7,10 @@ use std::net::IpAddr;
 use bytes::Bytes;
 use jaco_types::route::RouteDomain;
 use jaco_types::{
-    BackupScheduleName,    CertificateName, ClusterId, ConsumerName, ContentId, ContentName, DeploymentName, Hostname,
-    ImageDigest, ImageTag, InstanceId, NetworkName, NotifyTargetName, RegistryName,
-    RegistryUsername, ReplicaId, RequestId, ServiceKey, ServiceName, SpecHash, StateIndex, TokenId,
+    BackupScheduleName, CertificateName, ClusterId, ConsumerName, ContentId, ContentName,
+    DeploymentName, Hostname, ImageDigest, ImageTag, InstanceId, NetworkName, NotifyTargetName,
+    RegistryName, RegistryUsername, ReplicaId, RequestId, ServiceKey, ServiceName, SpecHash,
+    StateIndex, TokenId,
 };
 use prost::Message;
 

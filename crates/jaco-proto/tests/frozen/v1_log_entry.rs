@@ -1008,5 +1008,4 @@ pub(crate) const NOTIFICATIONS: &[(&str, &str)] = &[
 ];
 
 /// Commands of schedules of backups with the other values of their enums, without what may be absent.
-pub(crate) const BACKUPS: &[(&str, &str)] = &[
-];
+pub(crate) const BACKUPS: &[(&str, &str)] = &[];

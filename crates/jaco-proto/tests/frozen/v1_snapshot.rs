@@ -760,5 +760,4 @@ pub(crate) const PAUSED_FRAMES: &[(&str, &str)] = &[
 ];
 
 /// Schedules of backups: a new one, and one whose run fails.
-pub(crate) const BACKUP_FRAMES: &[(&str, &str)] = &[
-];
+pub(crate) const BACKUP_FRAMES: &[(&str, &str)] = &[];

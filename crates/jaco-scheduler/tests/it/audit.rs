@@ -194,8 +194,7 @@ const VOLUMES: &str = include_str!("../../../../tests/tests/cluster/volumes.rs")
 const FORWARDING: &str = include_str!("../../../../tests/tests/cluster/forwarding.rs");
 const EXEC: &str = include_str!("../../../../tests/tests/cluster/exec.rs");
 const BACKUP: &str = include_str!("../../../../tests/tests/cluster/backup.rs");
-const BACKUP_SCHEDULES: &str =
-    include_str!("../../../../tests/tests/cluster/backup_schedules.rs");
+const BACKUP_SCHEDULES: &str = include_str!("../../../../tests/tests/cluster/backup_schedules.rs");
 const KEK: &str = include_str!("../../../../tests/tests/cluster/kek.rs");
 const RECOVERY: &str = include_str!("../../../../tests/tests/cluster/recovery.rs");
 const ROTATION: &str = include_str!("../../../../tests/tests/docker/rotation.rs");

@@ -40,9 +40,7 @@ pub fn resealed(
         }
         Place::Issued(domain) => Some(again(Purpose::IssuedKey { domain: domain.as_str() })),
         Place::NotifyTarget(name) => Some(again(Purpose::NotifyTarget { name: name.as_str() })),
-        Place::BackupSchedule(name) => {
-            Some(again(Purpose::BackupSchedule { name: name.as_str() }))
-        }
+        Place::BackupSchedule(name) => Some(again(Purpose::BackupSchedule { name: name.as_str() })),
     };
     sealed.transpose().map_err(|error| {
         let message = format!("{place} cannot be sealed anew: {error}");
@@ -69,8 +67,8 @@ mod tests {
     use jaco_state::{ClusterMeta, Table};
     use jaco_types::route::RouteDomain;
     use jaco_types::{
-        BackupScheduleName, CertificateName, ClusterId, ContentId, Identity, KekId, NotifyTargetName, RegistryName,
-        RegistryUsername, StateIndex, Timestamp,
+        BackupScheduleName, CertificateName, ClusterId, ContentId, Identity, KekId,
+        NotifyTargetName, RegistryName, RegistryUsername, StateIndex, Timestamp,
     };
 
     use super::*;
@@ -124,8 +122,7 @@ mod tests {
     fn state(key: &KeyEncryptionKey) -> ClusterState {
         let seal = |purpose| sealed::seal(key, &cluster(), purpose, &content(purpose));
         let sealed_key = |purpose| SealedKey(seal(purpose).into());
-        let [ca, secret, registry, served, account, issued, naming, target, schedule] =
-            PURPOSES;
+        let [ca, secret, registry, served, account, issued, naming, target, schedule] = PURPOSES;
         let at = Timestamp(1);
         let meta = ClusterMeta {
             id: cluster(),

@@ -121,12 +121,7 @@ pub enum AttemptEnd {
 impl BackupReport {
     /// Creates the command.
     #[must_use]
-    pub fn new(
-        name: BackupScheduleName,
-        id: StateIndex,
-        run: StateIndex,
-        end: AttemptEnd,
-    ) -> Self {
+    pub fn new(name: BackupScheduleName, id: StateIndex, run: StateIndex, end: AttemptEnd) -> Self {
         Self { name, id, run, end }
     }
 }

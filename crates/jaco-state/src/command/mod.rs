@@ -4,6 +4,7 @@
 //! needs; what is optional has a setter. So a new option touches only the code that uses it.
 
 mod audit;
+mod backup;
 mod change;
 mod cluster;
 mod content;
@@ -13,7 +14,6 @@ mod image;
 mod job;
 mod kek;
 mod network;
-mod backup;
 mod notify;
 mod outcome;
 mod planner;
@@ -23,6 +23,9 @@ mod rotation;
 use jaco_types::{Identity, Origin, RequestId, StateIndex, Timestamp};
 
 pub use audit::{AuditNote, AuditRetention, Jumps};
+pub use backup::{
+    AttemptEnd, BackupBegin, BackupReport, BackupScheduleRemove, BackupScheduleStore,
+};
 pub use change::{Change, NewInstance, Previous, ReplaceCause};
 pub use cluster::{
     ClusterInit, ConstraintsSet, DataMove, DisabledSet, Disabling, JoinTokenIssue, JoinTokenRevoke,
@@ -36,9 +39,6 @@ pub use image::{COPIES, ImagePush, ImageRemove, ImageTagSet, ImagesHeld, InUse, 
 pub use job::{EarlierDues, JobDue, JobRewind, JobStart};
 pub use kek::{KekAbandon, KekAdvance, KekReport, KekReseal, KekRotate, Resealed};
 pub use network::{NetworkBegin, NetworkCreate, NetworkRemove, NetworkResize};
-pub use backup::{
-    AttemptEnd, BackupBegin, BackupReport, BackupScheduleRemove, BackupScheduleStore,
-};
 pub use notify::{
     Beginning, Existing, GivenUp, NotifyPause, NotifyProgress, NotifyRemove, NotifyStore,
     PauseChange, Retried, RetryEnd, TargetProgress, UndeliveredChange, UndeliveredSettle,

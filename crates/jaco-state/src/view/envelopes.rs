@@ -3,8 +3,8 @@
 use jaco_types::{BackupScheduleName, KekId};
 
 use crate::ClusterMeta;
-use crate::backup::BackupSchedule;
 use crate::acme::{Acme, AcmeAccount, IssuedCertificate};
+use crate::backup::BackupSchedule;
 use crate::contents::{Content, Form};
 use crate::edge::{Certificate, Edges};
 use crate::envelope::Place;

@@ -32,7 +32,8 @@ use crate::history::{
     History, ORIGIN, admit, create, deploy, deployment, init, join_token, key, seen, service, spec,
 };
 use crate::{
-    backups,    attached, contents, images, job_runs, kek, notifications, orders, registries, rotation, routes,
+    attached, backups, contents, images, job_runs, kek, notifications, orders, registries,
+    rotation, routes,
 };
 
 /// What a command leaves in the audit log when it is done.

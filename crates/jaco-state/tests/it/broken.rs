@@ -6,21 +6,22 @@ use std::collections::BTreeSet;
 use jaco_state::audit::{
     AuditEvent, AuditKey, AuditKind, IDENTITIES_MAX, KEPT_EVENTS, RefusalCount,
 };
-use jaco_state::command::{ConsumerAttach, Observe, Previous};
-use jaco_state::contents::{Content, Form, Hold, PieceBytes, STAGED_BYTES_MAX};
-use jaco_state::invariants::{Law, violations};
 use jaco_state::backup::{
     BackupFailing, BackupKeep, BackupSchedule, BackupTarget, BackupTimes, EVERY_MIN,
 };
+use jaco_state::command::{ConsumerAttach, Observe, Previous};
+use jaco_state::contents::{Content, Form, Hold, PieceBytes, STAGED_BYTES_MAX};
+use jaco_state::invariants::{Law, violations};
 use jaco_state::notify::{Undelivered, UndeliveredKey};
 use jaco_state::registries::{PASSWORD_BYTES_MAX, REGISTRIES_MAX, RegistryLogin, SealedPassword};
 use jaco_state::requests::KEPT_REQUESTS;
 use jaco_state::{Change, ClusterState, Outcome};
 use jaco_types::slot::Exhausted;
 use jaco_types::{
-    AllocationScope, BackupScheduleName, Completion, ConsumerName, ContentId, DesiredState, Disablement, Identity,
-    InstanceId, Millis, NodeId, NodeStatus, NotifyTargetName, Ordinal, RegistryName,
-    RegistryUsername, ReplicaState, RequestId, Revision, ServiceName, StateIndex, Timestamp,
+    AllocationScope, BackupScheduleName, Completion, ConsumerName, ContentId, DesiredState,
+    Disablement, Identity, InstanceId, Millis, NodeId, NodeStatus, NotifyTargetName, Ordinal,
+    RegistryName, RegistryUsername, ReplicaState, RequestId, Revision, ServiceName, StateIndex,
+    Timestamp,
 };
 
 use crate::history::{

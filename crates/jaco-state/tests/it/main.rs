@@ -8,8 +8,8 @@
 
 mod attached;
 mod audit;
-mod bounds;
 mod backups;
+mod bounds;
 mod broken;
 mod cluster;
 mod collecting;

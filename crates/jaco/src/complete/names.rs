@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use jaco_client::{Client, ClientError};
 use jaco_proto::v1::{
-    ListCertificatesRequest, ListContentsRequest, ListImagesRequest, ListNetworksRequest,
-    ListBackupSchedulesRequest, ListNotifyTargetsRequest, ListRegistriesRequest, ListTokensRequest, ListVolumesRequest,
-    StatusRequest, StatusResponse, StatusScope, TokenInfo,
+    ListBackupSchedulesRequest, ListCertificatesRequest, ListContentsRequest, ListImagesRequest,
+    ListNetworksRequest, ListNotifyTargetsRequest, ListRegistriesRequest, ListTokensRequest,
+    ListVolumesRequest, StatusRequest, StatusResponse, StatusScope, TokenInfo,
 };
 use tokio::time::Instant;
 

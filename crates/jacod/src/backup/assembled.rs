@@ -33,14 +33,16 @@ pub(super) fn assemble(
         attempt.ended.check()?;
         let part = part.map_err(|rejection| rejection.message)?;
         if let Some(out) = out.take() {
-            writer = Some(match (&recipients, &part.kind) {
-                (Some(recipients), Some(Kind::Header(header))) => {
-                    Writer::encrypted(out, recipients, header)
+            writer = Some(
+                match (&recipients, &part.kind) {
+                    (Some(recipients), Some(Kind::Header(header))) => {
+                        Writer::encrypted(out, recipients, header)
+                    }
+                    (Some(_), _) => return Err("the state has no header".to_owned()),
+                    (None, _) => Writer::new(out),
                 }
-                (Some(_), _) => return Err("the state has no header".to_owned()),
-                (None, _) => Writer::new(out),
-            }
-            .map_err(unwritable)?);
+                .map_err(unwritable)?,
+            );
         }
         if let Some(writer) = &mut writer {
             writer.part(&part).map_err(unwritable)?;

@@ -56,7 +56,8 @@ async fn store(
 ) -> Result<ObjectStore, String> {
     let sealed = attempt.schedule.credentials.as_ref().ok_or("the schedule has no key")?;
     let key = open_access_key(member.cluster_key.ring(), &meta.id, &attempt.name, sealed);
-    let key = key.map_err(|error| format!("the key at the object store cannot be opened: {error}"))?;
+    let key =
+        key.map_err(|error| format!("the key at the object store cannot be opened: {error}"))?;
     let place = place_of(bucket).map_err(|error| error.to_string())?.folder(meta.id.as_str());
     // Reads files of the machine.
     let made = move || ObjectStore::new(place, &key, Roots::System, Limits::default());

@@ -77,15 +77,17 @@ fn write(member: &Member, attempt: &Attempt, path: &Path) -> Result<BackupTaken,
             let summary = assemble(member, attempt, partial.out(), &shown)?;
             attempt.ended.check()?;
             let path = folder.keep(partial, &summary);
-            let path = path.map_err(|damage| format!("cannot complete the backup in {shown}: {damage}"))?;
+            let path =
+                path.map_err(|damage| format!("cannot complete the backup in {shown}: {damage}"))?;
             let kept = Kept { path, label: Label::of(&summary.header) };
             let pruned = prune(&folder, attempt, (cluster.1, &kept), summary.unlock());
             (kept, pruned)
         }
     };
     let file = kept.path.display();
-    let pruned = pruned
-        .map_err(|error| format!("{file} is complete, and older backups cannot be removed: {error}"))?;
+    let pruned = pruned.map_err(|error| {
+        format!("{file} is complete, and older backups cannot be removed: {error}")
+    })?;
     for (path, reason) in &pruned.damaged {
         warn!(schedule = %attempt.name, file = %path.display(), %reason, "not restorable, not counted and not removed");
     }

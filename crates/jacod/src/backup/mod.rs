@@ -105,12 +105,7 @@ impl BackupLoop {
     }
 
     /// Takes a backup once, and reports what came of it.
-    async fn attempt(
-        &self,
-        name: BackupScheduleName,
-        schedule: BackupSchedule,
-        run: StateIndex,
-    ) {
+    async fn attempt(&self, name: BackupScheduleName, schedule: BackupSchedule, run: StateIndex) {
         let (id, target) = (schedule.id, schedule.target.clone());
         let ended = Ended::default();
         let _ends_with = EndsWith(ended.clone());

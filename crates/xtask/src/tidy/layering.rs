@@ -199,7 +199,10 @@ const FENCES: [(&[&str], &[&str]); 13] = [
     (&["instant-acme"], &["jaco-acme"]),
     (&["lettre"], &["jaco-notify"]),
     (&["rusty-s3"], &["jaco-s3"]),
-    (&["hyper-rustls", "rustls-native-certs"], &["jaco-acme", "jaco-notify", "jaco-s3", "jaco-trace"]),
+    (
+        &["hyper-rustls", "rustls-native-certs"],
+        &["jaco-acme", "jaco-notify", "jaco-s3", "jaco-trace"],
+    ),
     // The collector of the tests reads what is sent.
     (
         &[

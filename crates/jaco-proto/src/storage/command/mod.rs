@@ -1,6 +1,7 @@
 //! What a log entry does.
 
 mod audit;
+mod backup;
 mod cluster;
 mod content;
 mod deployment;
@@ -9,7 +10,6 @@ mod image;
 mod job;
 mod kek;
 mod network;
-mod backup;
 mod notify;
 mod planner;
 mod policy;

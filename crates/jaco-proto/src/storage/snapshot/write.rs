@@ -19,12 +19,12 @@ use crate::storage::edge;
 use crate::storage::images;
 use crate::storage::job;
 use crate::storage::network;
-use crate::storage::{backup, notify};
 use crate::storage::port;
 use crate::storage::registry;
 use crate::storage::spec;
 use crate::storage::wire::{self, snapshot_row::Kind};
 use crate::storage::{CodecError, FORMAT};
+use crate::storage::{backup, notify};
 
 /// How many bytes are collected before they are handed on: writers may be plain files.
 const CHUNK_BYTES: usize = 64 << 10;

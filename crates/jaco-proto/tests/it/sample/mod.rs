@@ -2,6 +2,7 @@
 //! gets the value here that it is read as from bytes of before.
 
 mod acme;
+mod backup;
 mod changes;
 mod commands;
 mod entities;
@@ -10,7 +11,6 @@ mod images;
 mod job;
 mod kek;
 mod networks;
-mod backup;
 mod notify;
 mod ports;
 mod routes;
@@ -81,6 +81,7 @@ use jaco_types::{
 };
 
 pub(crate) use self::acme::*;
+pub(crate) use self::backup::*;
 pub(crate) use self::changes::*;
 pub(crate) use self::commands::*;
 pub(crate) use self::entities::*;
@@ -89,7 +90,6 @@ pub(crate) use self::images::*;
 pub(crate) use self::job::*;
 pub(crate) use self::kek::*;
 pub(crate) use self::networks::*;
-pub(crate) use self::backup::*;
 pub(crate) use self::notify::*;
 pub(crate) use self::ports::*;
 pub(crate) use self::routes::*;

@@ -88,11 +88,13 @@ pub(crate) fn backup_command() -> impl Strategy<Value = Command> {
 
 fn schedule() -> impl Strategy<Value = BackupSchedule> {
     let what = (times(), target(), credentials(), keep(), btree_set(text(), 0..3));
-    let run = (index(), moment(), option::of(moment()))
-        .prop_map(|(id, begun_at, due)| BackupRun { id, begun_at, due });
-    let failing = (moment(), moment(), any::<u32>(), text()).prop_map(
-        |(since, at, attempts, reason)| BackupFailing { since, at, attempts, reason },
-    );
+    let run = (index(), moment(), option::of(moment())).prop_map(|(id, begun_at, due)| BackupRun {
+        id,
+        begun_at,
+        due,
+    });
+    let failing = (moment(), moment(), any::<u32>(), text())
+        .prop_map(|(since, at, attempts, reason)| BackupFailing { since, at, attempts, reason });
     let far = (moment(), option::of(run), option::of(taken()), option::of(failing));
     (index(), what, moment(), identity(), far).prop_map(
         |(id, (times, target, credentials, keep, recipients), stored_at, by, far)| {

@@ -2,6 +2,7 @@
 //! field does not compile until it is generated here, and so is part of every round trip.
 
 mod acme;
+mod backup;
 mod commands;
 mod contents;
 mod entities;
@@ -9,7 +10,6 @@ mod images;
 mod job;
 mod kek;
 mod networks;
-mod backup;
 mod notify;
 mod ports;
 mod routes;
@@ -88,6 +88,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 pub(crate) use self::acme::*;
+pub(crate) use self::backup::*;
 pub(crate) use self::commands::*;
 pub(crate) use self::contents::*;
 pub(crate) use self::entities::*;
@@ -95,7 +96,6 @@ pub(crate) use self::images::*;
 pub(crate) use self::job::*;
 pub(crate) use self::kek::*;
 pub(crate) use self::networks::*;
-pub(crate) use self::backup::*;
 pub(crate) use self::notify::*;
 pub(crate) use self::ports::*;
 pub(crate) use self::routes::*;

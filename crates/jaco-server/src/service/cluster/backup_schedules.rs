@@ -140,9 +140,9 @@ fn times(request: &v1::StoreBackupScheduleRequest) -> Result<BackupTimes, Reject
                 ))),
             }
         }
-        (1.., _) => Err(invalid(
-            "a backup schedule has an interval or a cron expression, and not both",
-        )),
+        (1.., _) => {
+            Err(invalid("a backup schedule has an interval or a cron expression, and not both"))
+        }
     }
 }
 
@@ -362,9 +362,13 @@ mod tests {
         assert_eq!(of(0, "30 3 * * *", "").unwrap().to_string(), "30 3 * * * UTC");
         let berlin = of(0, "@daily", "Europe/Berlin").unwrap();
         assert_eq!(berlin.to_string(), "@daily Europe/Berlin");
-        for (every, cron, zone) in
-            [(0, "", ""), (1, "@daily", ""), (1, "", "UTC"), (0, "x", ""), (0, "@daily", "Mars/Base")]
-        {
+        for (every, cron, zone) in [
+            (0, "", ""),
+            (1, "@daily", ""),
+            (1, "", "UTC"),
+            (0, "x", ""),
+            (0, "@daily", "Mars/Base"),
+        ] {
             assert!(of(every, cron, zone).is_err(), "{every} {cron} {zone}");
         }
     }

@@ -2,7 +2,8 @@
 
 use crate::acme::AcmeAccount;
 use crate::command::{
-    AcmeNote, BackupScheduleStore, CertificateIssue, CertificateStore, Command, KekRotate, NotifyStore, RegistryStore,
+    AcmeNote, BackupScheduleStore, CertificateIssue, CertificateStore, Command, KekRotate,
+    NotifyStore, RegistryStore,
 };
 use crate::contents::{Form, Piece};
 

@@ -3,7 +3,8 @@
 use super::examination::Examination;
 use super::finding::{Finding, Findings};
 use super::{
-    backup_checks, cluster_checks, network_checks, node_checks, notify_checks, secret_checks, workload_checks,
+    backup_checks, cluster_checks, network_checks, node_checks, notify_checks, secret_checks,
+    workload_checks,
 };
 
 /// All findings, failures first.

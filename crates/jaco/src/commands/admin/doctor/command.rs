@@ -6,10 +6,10 @@ use std::time::Duration;
 use jaco_backup::Partial;
 use jaco_client::{Client, ClientError};
 use jaco_proto::v1::{
-    BackupScheduleInfo,     ClusterStatusRequest, ClusterStatusResponse, ContentInfo, ExamineNetworkRequest,
-    ExamineNetworkResponse, ExamineRequest, ExamineResponse, ExaminedNode, ExaminedWay,
-    ListContentsRequest, ListBackupSchedulesRequest, ListNotifyTargetsRequest, NotifyTargetInfo, Reach, StatusRequest,
-    StatusResponse, VoterProgress,
+    BackupScheduleInfo, ClusterStatusRequest, ClusterStatusResponse, ContentInfo,
+    ExamineNetworkRequest, ExamineNetworkResponse, ExamineRequest, ExamineResponse, ExaminedNode,
+    ExaminedWay, ListBackupSchedulesRequest, ListContentsRequest, ListNotifyTargetsRequest,
+    NotifyTargetInfo, Reach, StatusRequest, StatusResponse, VoterProgress,
 };
 use jaco_types::code::ExitCode;
 use jaco_types::{ErrorCode, NamedKind};

@@ -1,8 +1,8 @@
 //! The responses that `jaco doctor` checks.
 
 use jaco_proto::v1::{
-    BackupScheduleInfo, ClusterStatusResponse, ContentInfo, ExamineNetworkResponse, ExamineResponse, NotifyTargetInfo,
-    StatusResponse,
+    BackupScheduleInfo, ClusterStatusResponse, ContentInfo, ExamineNetworkResponse,
+    ExamineResponse, NotifyTargetInfo, StatusResponse,
 };
 
 /// The responses that are checked.

@@ -1,5 +1,6 @@
 //! `jaco doctor`
 
+mod backup_checks;
 mod bundle;
 mod checks;
 mod cluster_checks;
@@ -8,7 +9,6 @@ mod examination;
 mod finding;
 mod network_checks;
 mod node_checks;
-mod backup_checks;
 mod notify_checks;
 mod offline;
 mod secret_checks;

@@ -156,7 +156,8 @@ pub(super) async fn add(session: &mut Session, args: AddArgs) -> CommandResult {
         text += &format!("the next one is due at {next}\n");
     }
     if !is_bucket {
-        text += "the path is one of the node that leads: it has to be the same disk on every node\n";
+        text +=
+            "the path is one of the node that leads: it has to be the same disk on every node\n";
     }
     session.done(&Summary { json: backup_schedule::json(&schedule), text })
 }

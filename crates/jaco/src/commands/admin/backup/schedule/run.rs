@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use jaco_client::fresh_request_id;
-use jaco_proto::v1::{
-    BackupScheduleInfo, ListBackupSchedulesRequest, RunBackupScheduleRequest,
-};
+use jaco_proto::v1::{BackupScheduleInfo, ListBackupSchedulesRequest, RunBackupScheduleRequest};
 use jaco_types::ErrorCode;
 use tokio::time::{Instant, sleep};
 
@@ -47,7 +45,8 @@ pub(super) async fn run(session: &mut Session, args: RunArgs) -> CommandResult {
         let Some(now) = now else {
             return Err(failed(&name, "the schedule was removed meanwhile", &[]));
         };
-        if now.run != going_on.run {
+        // It may be over before it is looked at for the first time.
+        if going_on.run == 0 || now.run != going_on.run {
             return show(session, &now);
         }
         // A failure from before this run is none of it.
@@ -65,7 +64,9 @@ pub(super) async fn run(session: &mut Session, args: RunArgs) -> CommandResult {
 
 fn show(session: &mut Session, now: &BackupScheduleInfo) -> CommandResult {
     let BackupScheduleInfo { name, last_name, last_node, target, last_bytes, .. } = now;
-    let text = format!("backup of {name} stored by {last_node}: {target}, {last_name}, {last_bytes} bytes\n");
+    let text = format!(
+        "backup of {name} stored by {last_node}: {target}, {last_name}, {last_bytes} bytes\n"
+    );
     session.done(&Summary { json: backup_schedule::json(now), text })
 }
 
