@@ -9,12 +9,13 @@ use std::path::{Path, PathBuf};
 const ROOT: &str = "../../proto";
 
 /// Messages with secrets or user content: `src/redacted.rs` implements their `Debug`.
-const REDACTED: [&str; 12] = [
+const REDACTED: [&str; 13] = [
     ".jaco.v1.BackupRegistry",
     ".jaco.v1.BackupNotifyTarget",
     ".jaco.v1.ExecStart",
     ".jaco.v1.StoreRegistryRequest",
     ".jaco.v1.StoreCertificateRequest",
+    ".jaco.v1.StoreBackupScheduleRequest",
     ".jaco.v1.StoreNotifyTargetRequest",
     ".jaco.v1.StoreContentRequest",
     ".jaco.v1.ReadContentResponse",

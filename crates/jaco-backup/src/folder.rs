@@ -7,11 +7,10 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use jaco_proto::v1::BackupHeader;
 use rustix::fs::OFlags;
 
 use super::damage::Damage;
-use super::folder_name::{Form, file_name, is_of};
+use super::folder_name::{Form, file_name, is_of, taken_of};
 use super::read::Backup;
 use super::retention::{Retention, Taken};
 use super::source;
@@ -47,6 +46,15 @@ pub struct Pruned {
     /// Files with the name of a backup of the cluster that cannot be restored, with the reason. They stay and do not
     /// count: one of them may be undamaged and of a newer version.
     pub damaged: Vec<(PathBuf, String)>,
+}
+
+/// A backup in a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    /// Its file.
+    pub path: PathBuf,
+    /// Which one it is.
+    pub label: Label,
 }
 
 /// A file of a backup, as far as it could be looked into.
@@ -128,16 +136,30 @@ impl Folder {
         retention: &Retention,
         unlock: Unlock<'_>,
     ) -> io::Result<Pruned> {
-        let just_written = self.path_of(newest).map_err(io::Error::other)?;
-        let newest_label = Label::of(&newest.header);
+        let path = self.path_of(newest).map_err(io::Error::other)?;
+        let kept = Kept { path, label: Label::of(&newest.header) };
+        self.prune_around(&newest.header.cluster_name, (&kept, newest.unlock()), retention, unlock)
+    }
+
+    /// As [`prune`](Self::prune), where `newest` was written before, and `unlock` beside it opens it.
+    ///
+    /// # Errors
+    /// As those.
+    pub fn prune_around(
+        &self,
+        cluster_name: &str,
+        (newest, own): (&Kept, Unlock<'_>),
+        retention: &Retention,
+        unlock: Unlock<'_>,
+    ) -> io::Result<Pruned> {
         let (mut pruned, mut counted) = (Pruned::default(), BTreeMap::<Taken, Vec<_>>::new());
-        for name in self.names(&newest.header.cluster_name)? {
+        for name in self.names(cluster_name)? {
             let path = self.path.join(&name);
             // The key of what was just written opens it.
-            let unlock = if path == just_written { newest.unlock() } else { unlock };
+            let unlock = if path == newest.path { own } else { unlock };
             match look(&path, unlock) {
                 // Of another cluster of this name, or renamed: not this command's to remove.
-                Ok(found) if !is_own(&found, &newest.header, &name) => {}
+                Ok(found) if !is_own(&found, (&newest.label.cluster_id, cluster_name), &name) => {}
                 Ok(found) => {
                     counted.entry(taken(found.label().0)).or_default().push((found, path));
                 }
@@ -146,7 +168,7 @@ impl Folder {
         }
         let mut kept = retention.kept(&counted.keys().copied().collect());
         // A clock that was wrong once does not have it removed.
-        kept.insert(taken(&newest_label));
+        kept.insert(taken(&newest.label));
         for (taken, files) in counted {
             for (found, path) in files {
                 match (kept.contains(&taken), found) {
@@ -161,6 +183,32 @@ impl Folder {
         }
         File::open(&self.path)?.sync_all()?;
         Ok(pruned)
+    }
+
+    /// A backup of a cluster, by id and name, of this state or a later one, that could be restored or says of itself that it is
+    /// that. The newest one.
+    ///
+    /// # Errors
+    /// If the folder cannot be read.
+    pub fn since(
+        &self,
+        (cluster_id, cluster_name): (&str, &str),
+        raft_index: u64,
+    ) -> io::Result<Option<Kept>> {
+        for name in self.names(cluster_name)?.into_iter().rev() {
+            let taken = taken_of(cluster_name, &name);
+            if taken.is_none_or(|taken| taken.raft_index < raft_index) {
+                continue;
+            }
+            let path = self.path.join(&name);
+            match look(&path, Unlock::Nothing) {
+                Ok(found) if is_own(&found, (cluster_id, cluster_name), &name) => {
+                    return Ok(Some(Kept { path, label: found.label().0.clone() }));
+                }
+                Ok(_) | Err(_) => {}
+            }
+        }
+        Ok(None)
     }
 
     /// The regular files with a name of a backup of a cluster of this name, sorted.
@@ -192,10 +240,10 @@ fn look(path: &Path, unlock: Unlock<'_>) -> Result<Found, Damage> {
     }
 }
 
-fn is_own(found: &Found, newest: &BackupHeader, name: &str) -> bool {
+fn is_own(found: &Found, (cluster_id, cluster_name): (&str, &str), name: &str) -> bool {
     let (label, form) = found.label();
-    let own_name = file_name(&newest.cluster_name, taken(label), form);
-    label.cluster_id == newest.cluster_id && own_name.as_deref() == Some(name)
+    let own_name = file_name(cluster_name, taken(label), form);
+    label.cluster_id == cluster_id && own_name.as_deref() == Some(name)
 }
 
 fn taken(label: &Label) -> Taken {

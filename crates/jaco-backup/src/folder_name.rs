@@ -39,14 +39,29 @@ pub(super) fn file_name(cluster_name: &str, taken: Taken, form: Form) -> Option<
     Some(format!("{cluster}-{time}-{index}{SUFFIX}{form}"))
 }
 
+/// When a backup of this name was taken, to the second, if it is a name of a cluster of this name.
+pub(super) fn taken_of(cluster_name: &str, name: &str) -> Option<Taken> {
+    let (time, index) = time_and_index(cluster_name, name)?;
+    let number = |at: std::ops::Range<usize>| time.get(at)?.parse::<u8>().ok();
+    let month = time::Month::try_from(number(4..6)?).ok()?;
+    let date = time::Date::from_calendar_date(time.get(..4)?.parse().ok()?, month, number(6..8)?);
+    let at = date.ok()?.with_hms(number(9..11)?, number(11..13)?, number(13..15)?).ok()?;
+    let at_ms = at.assume_utc().unix_timestamp() * 1000;
+    Some(Taken { at_ms, raft_index: index.parse().ok()? })
+}
+
 /// Whether a file of this name may be a backup of a cluster of this name. Its header says which cluster it is of.
 pub(super) fn is_of(cluster_name: &str, name: &str) -> bool {
+    time_and_index(cluster_name, name).is_some()
+}
+
+fn time_and_index<'n>(cluster_name: &str, name: &'n str) -> Option<(&'n str, &'n str)> {
     let name = name.strip_suffix(ENCRYPTED).unwrap_or(name);
-    let rest = name.strip_prefix(&cluster(cluster_name)).and_then(|rest| rest.strip_prefix('-'));
-    let Some(rest) = rest.and_then(|rest| rest.strip_suffix(SUFFIX)) else { return false };
-    let Some((time, index)) = rest.split_once('-') else { return false };
+    let rest = name.strip_prefix(&cluster(cluster_name))?.strip_prefix('-')?;
+    let (time, index) = rest.strip_suffix(SUFFIX)?.split_once('-')?;
     let form: String = time.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
-    form == "00000000T000000Z" && !index.is_empty() && index.bytes().all(|b| b.is_ascii_digit())
+    let is_number = !index.is_empty() && index.bytes().all(|b| b.is_ascii_digit());
+    (form == "00000000T000000Z" && is_number).then_some((time, index))
 }
 
 /// The name of a cluster as a part of the name of a file, which leads to no other folder and is not hidden.
@@ -79,6 +94,9 @@ mod tests {
         let odd = name_of("../a b/ü", 0).unwrap();
         assert_eq!(odd, "_._a_b__-19700101T000000Z-42.jacobak");
         assert!(is_of("../a b/ü", &odd));
+        let taken = Taken { at_ms: 1_700_000_000_000, raft_index: 42 };
+        assert_eq!(taken_of("sun", &name), Some(taken));
+        assert_eq!(taken_of("sun", "sun-20231399T996199Z-42.jacobak"), None);
         assert_eq!(name_of("", 0).unwrap(), "cluster-19700101T000000Z-42.jacobak");
     }
 

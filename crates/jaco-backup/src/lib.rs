@@ -14,6 +14,7 @@ mod folder_name;
 mod folder_tests;
 mod format;
 mod index;
+mod listed;
 mod partial;
 mod parts;
 mod read;
@@ -32,8 +33,9 @@ pub use examine::{
     Detail, Examined, Extent, Fault, Kind, Model, Object, content_id, examine, label, list,
     referenced,
 };
-pub use folder::{Folder, Pruned};
+pub use folder::{Folder, Kept, Pruned};
 pub use index::NamedPart;
+pub use listed::{ListedBackups, backup_name};
 pub use partial::Partial;
 pub use read::Backup;
 pub use retention::Retention;

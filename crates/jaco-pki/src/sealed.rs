@@ -52,6 +52,8 @@ pub enum Purpose<'a> {
     NamingKey,
     /// The address of a notification target, and what signs what it is sent.
     NotifyTarget { name: &'a str },
+    /// The key of a backup schedule at an object store.
+    BackupSchedule { name: &'a str },
 }
 
 /// Why an envelope does not open.
@@ -254,6 +256,10 @@ fn associated_data(header: &[u8], cluster: &ClusterId, purpose: Purpose<'_>) -> 
         Purpose::NamingKey => field(b"naming-key"),
         Purpose::NotifyTarget { name } => {
             field(b"notify-target");
+            field(name.as_bytes());
+        }
+        Purpose::BackupSchedule { name } => {
+            field(b"backup-schedule");
             field(name.as_bytes());
         }
     }

@@ -4,8 +4,8 @@ use std::fmt;
 
 use crate::v1::{
     BackupDeployment, BackupNamed, BackupNotifyTarget, BackupPiece, BackupRegistry, BackupSecret,
-    ExecStart, ReadContentResponse, StoreCertificateRequest, StoreContentRequest,
-    StoreNotifyTargetRequest, StoreRegistryRequest,
+    ExecStart, ReadContentResponse, StoreBackupScheduleRequest, StoreCertificateRequest,
+    StoreContentRequest, StoreNotifyTargetRequest, StoreRegistryRequest,
 };
 
 impl fmt::Debug for StoreRegistryRequest {
@@ -20,6 +20,14 @@ impl fmt::Debug for StoreCertificateRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = f.debug_struct("StoreCertificateRequest");
         out.field("name", &self.name).field("chain_bytes", &self.chain.len());
+        out.field("request_id", &self.request_id).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for StoreBackupScheduleRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("StoreBackupScheduleRequest");
+        out.field("name", &self.name).field("target", &self.target);
         out.field("request_id", &self.request_id).finish_non_exhaustive()
     }
 }
@@ -132,6 +140,11 @@ mod tests {
         let target =
             StoreNotifyTargetRequest { url, secret, ..StoreNotifyTargetRequest::default() };
         shown.push(format!("{target:?} {target:#?}"));
+        let schedule = StoreBackupScheduleRequest {
+            secret_access_key: text(),
+            ..StoreBackupScheduleRequest::default()
+        };
+        shown.push(format!("{schedule:?} {schedule:#?}"));
         let set = StoreContentRequest { content: bytes(), ..StoreContentRequest::default() };
         shown.push(format!("{set:?} {set:#?}"));
         let read = ReadContentResponse { content: bytes(), version: 1 };

@@ -11,6 +11,7 @@
 
 mod analysis;
 pub mod attribute;
+pub mod backup_times;
 mod draft;
 mod eligibility;
 pub mod input;

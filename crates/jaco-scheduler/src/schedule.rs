@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use jaco_state::audit::JUMP_MAX;
 use jaco_state::command::{EarlierDues, JobDue, JobRewind};
 use jaco_state::{ClusterState, Command};
-use jaco_types::spec::{Cron, Schedule};
+use jaco_types::spec::{Cron, Schedule, ZoneName};
 use jaco_types::{Millis, ServiceKey, Timestamp};
 use jiff::civil::{Date, DateTime};
 use jiff::tz::{AmbiguousOffset, TimeZone, TimeZoneDatabase};
@@ -46,8 +46,14 @@ impl Calendar {
     /// `None` if this version does not know the time zone.
     #[must_use]
     pub fn of(schedule: &Schedule) -> Option<Self> {
-        let zone = TimeZoneDatabase::bundled().get(schedule.time_zone.as_str()).ok()?;
-        Some(Self { cron: schedule.cron.clone(), zone })
+        Self::by(&schedule.cron, &schedule.time_zone)
+    }
+
+    /// An expression by the clocks of a time zone; `None` if this version does not know that.
+    #[must_use]
+    pub fn by(cron: &Cron, time_zone: &ZoneName) -> Option<Self> {
+        let zone = TimeZoneDatabase::bundled().get(time_zone.as_str()).ok()?;
+        Some(Self { cron: cron.clone(), zone })
     }
 
     /// The first due time after a moment.

@@ -9,6 +9,7 @@ mod admit;
 mod answers;
 mod audit;
 mod auth;
+pub mod backups;
 mod consumer;
 mod edge;
 pub mod endpoints;

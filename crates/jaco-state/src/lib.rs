@@ -35,8 +35,8 @@ pub use entity::contents::Content;
 pub use entity::deployment::Deployment;
 pub use entity::disabled::DisabledAllocations;
 pub use entity::{
-    acme, contents, deployment, disabled, edge, envelope, images, job, kek, network, notify,
-    policy, registries, rotation, token,
+    acme, backup, contents, deployment, disabled, edge, envelope, images, job, kek, network,
+    notify, policy, registries, rotation, token,
 };
 pub use state::ClusterState;
 pub use table::Table;

@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use jaco_types::spec::{NetworkRef, ServiceSpec};
 use jaco_types::{
-    Consumer, ConsumerName, ContentId, DeploymentName, Hostname, ImageDigest, InstanceId,
-    InstanceObserved, NamedKey, Node, NodeId, RegistryName, ReplicaId, Revision, Scheduling,
-    ServiceKey, Slot, StateIndex, TerminatingInstance, TokenId,
+    BackupScheduleName, Consumer, ConsumerName, ContentId, DeploymentName, Hostname, ImageDigest,
+    InstanceId, InstanceObserved, NamedKey, Node, NodeId, RegistryName, ReplicaId, Revision,
+    Scheduling, ServiceKey, Slot, StateIndex, TerminatingInstance, TokenId,
 };
 
 use crate::ClusterMeta;
 use crate::DisabledAllocations;
 use crate::audit::AuditLog;
+use crate::backup::BackupSchedule;
 use crate::contents::{Content, NamedContent};
 use crate::deployment::Deployment;
 use crate::edge::Edges;
@@ -88,6 +89,8 @@ pub struct ClusterState {
     pub images: Images,
     /// Whom notifications of audit events go to, and how far they are.
     pub notify: Notifications,
+    /// Schedules of backups.
+    pub backups: Table<BackupScheduleName, BackupSchedule>,
 }
 
 impl ClusterState {
@@ -123,6 +126,7 @@ impl ClusterState {
             jobs: self.jobs.clone(),
             images: self.images.clone(),
             notify: self.notify.clone(),
+            backups: self.backups.clone(),
         }
     }
 

@@ -11,6 +11,7 @@ pub mod engines;
 mod forwarding;
 mod machines;
 mod node;
+mod object_store;
 pub mod router;
 mod wait;
 
@@ -21,6 +22,7 @@ pub use command::{ran, said, succeeded};
 pub use forwarding::Forwarding;
 pub use machines::Machines;
 pub use node::Node;
+pub use object_store::{ObjectStore, StoreAnswer};
 pub use wait::{eventually, eventually_within, stays};
 
 pub use jaco_client::{

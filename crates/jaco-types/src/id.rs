@@ -145,6 +145,13 @@ name_type!(
     is_consumer_name
 );
 name_type!(
+    /// The name of a schedule of backups.
+    BackupScheduleName,
+    "name of a backup schedule",
+    "use 1 to 63 of a-z, 0-9, '.', '-' and '_', starting with a letter or digit",
+    is_consumer_name
+);
+name_type!(
     /// An account at an image registry.
     RegistryUsername,
     "username of a registry",

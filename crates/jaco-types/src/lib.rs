@@ -42,9 +42,10 @@ pub use code::ErrorCode;
 pub use content::{ContentId, NamedKey, NamedKind};
 pub use gpu::{Gpu, GpuChoice, GpuDemand};
 pub use id::{
-    CertificateName, ClusterId, ConsumerName, ContentName, DeploymentName, Hostname, InstanceId,
-    InvalidName, NetworkName, NodeId, NotifyTargetName, Ordinal, RegistryUsername, ReplicaId,
-    RequestId, Revision, ServiceKey, ServiceName, SpecHash, StateIndex, TokenId, VolumeClass,
+    BackupScheduleName, CertificateName, ClusterId, ConsumerName, ContentName, DeploymentName,
+    Hostname, InstanceId, InvalidName, NetworkName, NodeId, NotifyTargetName, Ordinal,
+    RegistryUsername, ReplicaId, RequestId, Revision, ServiceKey, ServiceName, SpecHash,
+    StateIndex, TokenId, VolumeClass,
 };
 pub use identity::Identity;
 pub use image::{ImageDigest, ImageNeed, ImagePull, is_image_name};

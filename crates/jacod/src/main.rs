@@ -2,6 +2,7 @@
 
 mod acme;
 mod audit_chain;
+mod backup;
 mod backup_parts;
 mod bootstrap;
 mod config;

@@ -48,6 +48,7 @@ use tokio::sync::{mpsc, watch};
 use tracing::info;
 
 use crate::acme::OrderLoop;
+use crate::backup::BackupLoop;
 use crate::config::{EngineKind, Network, SamplerSettings};
 use crate::context::NodeContext;
 use crate::edge::{self, EdgeHandle, EdgeLoop, EdgeView, Keys};
@@ -203,6 +204,8 @@ pub(crate) async fn start(
     node.run_until_shutdown(orders.run());
     let notifications = NotifyLoop::new(Arc::clone(&member), cluster.clone());
     node.run_until_shutdown(notifications.run());
+    let backups = BackupLoop::new(Arc::clone(&member), node.config.data_dir.clone());
+    node.run_until_shutdown(backups.run());
     let edge = edge.map(|edge| spawn_edge(node, &member, keys, edge)).transpose()?;
     let router = router.map(|(router, handle)| {
         node.run_until_shutdown(router.run(Arc::clone(&member)));

@@ -7,6 +7,7 @@ mod allocations;
 mod audit;
 mod authority;
 mod backup;
+mod backup_schedules;
 mod bad_input;
 mod client;
 mod cluster_key;

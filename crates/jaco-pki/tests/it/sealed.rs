@@ -27,6 +27,8 @@ const ISSUED: Purpose<'static> = Purpose::IssuedKey { domain: "shop.example.com"
 
 const TARGET: Purpose<'static> = Purpose::NotifyTarget { name: "on-call" };
 
+const SCHEDULE: Purpose<'static> = Purpose::BackupSchedule { name: "nightly" };
+
 /// Version 1, as first shipped: if this fails, clusters can no longer read their own secrets.
 #[test]
 fn version_1_envelopes_open() {
@@ -43,6 +45,7 @@ fn version_1_envelopes_open() {
             b"https://a.example/x\nhunter2",
             include_str!("frozen/sealed_v1_notify_target.hex"),
         ),
+        (SCHEDULE, b"AKIA1\nhunter2", include_str!("frozen/sealed_v1_backup_schedule.hex")),
     ];
     for (purpose, plaintext, frozen) in cases {
         let envelope = HEXLOWER.decode(frozen.trim().as_bytes()).unwrap();

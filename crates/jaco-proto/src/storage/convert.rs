@@ -7,10 +7,10 @@ use std::net::IpAddr;
 use bytes::Bytes;
 use jaco_types::route::RouteDomain;
 use jaco_types::{
-    CertificateName, ClusterId, ConsumerName, ContentId, ContentName, DeploymentName, Hostname,
-    ImageDigest, ImageTag, InstanceId, NetworkName, NotifyTargetName, RegistryName,
-    RegistryUsername, ReplicaId, RequestId, ServiceKey, ServiceName, SpecHash, StateIndex, TokenId,
-    VolumeClass,
+    BackupScheduleName, CertificateName, ClusterId, ConsumerName, ContentId, ContentName,
+    DeploymentName, Hostname, ImageDigest, ImageTag, InstanceId, NetworkName, NotifyTargetName,
+    RegistryName, RegistryUsername, ReplicaId, RequestId, ServiceKey, ServiceName, SpecHash,
+    StateIndex, TokenId, VolumeClass,
 };
 use prost::Message;
 
@@ -137,6 +137,7 @@ macro_rules! wire_names {
 }
 
 wire_names! {
+    BackupScheduleName by new,
     CertificateName by new,
     NotifyTargetName by new,
     ClusterId by new,

@@ -18,6 +18,7 @@
 
 mod acme;
 mod archive;
+mod backup;
 mod change;
 mod command;
 mod content;

@@ -1026,3 +1026,6 @@ pub(crate) const NOTIFICATIONS: &[(&str, &str)] = &[
          07070707070707070707070707070707070707072a02200a300aa03701",
     ),
 ];
+
+/// Commands of schedules of backups with the other values of their enums, without what may be absent.
+pub(crate) const BACKUPS: &[(&str, &str)] = &[];

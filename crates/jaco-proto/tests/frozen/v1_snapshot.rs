@@ -758,3 +758,6 @@ pub(crate) const PAUSED_FRAMES: &[(&str, &str)] = &[
     ),
     ("trailer", "05000000c23e020801"),
 ];
+
+/// Schedules of backups: a new one, and one whose run fails.
+pub(crate) const BACKUP_FRAMES: &[(&str, &str)] = &[];

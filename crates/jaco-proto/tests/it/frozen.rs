@@ -104,6 +104,9 @@ fn log_entries_are_as_they_were() {
     let samples = sample::commands_of_notifications().into_iter().map(sample::payload);
     let samples: Vec<_> = samples.collect();
     check(&samples, v1_log_entry::NOTIFICATIONS, encode_payload, decode_payload);
+    let samples = sample::commands_of_backups().into_iter().map(sample::payload);
+    let samples: Vec<_> = samples.collect();
+    check(&samples, v1_log_entry::BACKUPS, encode_payload, decode_payload);
     let samples = sample::payloads_with_origin();
     check(&samples, v1_log_entry::ORIGINS, encode_payload, decode_payload);
 }
@@ -161,6 +164,7 @@ fn snapshots_are_as_they_were() {
         (v1_snapshot::NOTIFY_FRAMES, sample::state_of_notifications()),
         (v1_snapshot::TRACE_FRAMES, sample::state_of_traces()),
         (v1_snapshot::PAUSED_FRAMES, sample::state_of_paused_notifications()),
+        (v1_snapshot::BACKUP_FRAMES, sample::state_of_backups()),
     ] {
         let frozen: String = frames.iter().map(|(_, hex)| *hex).collect();
         assert_eq!(hex::encode(snapshot(&sample)), frozen, "what is written has changed");

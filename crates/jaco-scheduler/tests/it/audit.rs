@@ -194,6 +194,7 @@ const VOLUMES: &str = include_str!("../../../../tests/tests/cluster/volumes.rs")
 const FORWARDING: &str = include_str!("../../../../tests/tests/cluster/forwarding.rs");
 const EXEC: &str = include_str!("../../../../tests/tests/cluster/exec.rs");
 const BACKUP: &str = include_str!("../../../../tests/tests/cluster/backup.rs");
+const BACKUP_SCHEDULES: &str = include_str!("../../../../tests/tests/cluster/backup_schedules.rs");
 const KEK: &str = include_str!("../../../../tests/tests/cluster/kek.rs");
 const RECOVERY: &str = include_str!("../../../../tests/tests/cluster/recovery.rs");
 const ROTATION: &str = include_str!("../../../../tests/tests/docker/rotation.rs");
@@ -278,6 +279,14 @@ fn path(kind: AuditKind) -> Path {
         AuditKind::ExecStarted => AtAnEdge(EXEC, "command_runs_on_the_node_of_the_replica"),
         AuditKind::CopyStarted => AtAnEdge(COPYING, "files_are_copied_whichever_node_is_asked"),
         AuditKind::ContentRead => AtAnEdge(SECRETS, "an_edit_overtakes_nobody"),
+        AuditKind::BackupScheduleStored
+        | AuditKind::BackupScheduleRemoved
+        | AuditKind::BackupStored => {
+            AtAnEdge(BACKUP_SCHEDULES, "backups_are_taken_as_scheduled_and_restored")
+        }
+        AuditKind::BackupFailed => {
+            AtAnEdge(BACKUP_SCHEDULES, "a_full_disk_is_told_and_tried_again")
+        }
         AuditKind::NotifyStored | AuditKind::NotifyRemoved => {
             AtAnEdge(NOTIFICATIONS, "events_are_delivered_signed_and_in_order")
         }

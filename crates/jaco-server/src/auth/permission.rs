@@ -80,6 +80,11 @@ pub const ROWS: &[(&str, Needs)] = &[
     ("/jaco.v1.Cluster/TestNotifyTarget", OPERATOR),
     ("/jaco.v1.Cluster/ListUndelivered", VIEWER),
     ("/jaco.v1.Cluster/SettleUndelivered", OPERATOR),
+    // A backup holds all secrets, and a path is one of the nodes.
+    ("/jaco.v1.Cluster/StoreBackupSchedule", ADMIN),
+    ("/jaco.v1.Cluster/RemoveBackupSchedule", ADMIN),
+    ("/jaco.v1.Cluster/ListBackupSchedules", VIEWER),
+    ("/jaco.v1.Cluster/RunBackupSchedule", OPERATOR),
     ("/jaco.v1.Cluster/SetPolicy", ADMIN),
     ("/jaco.v1.Cluster/AllowReaches", ADMIN),
     ("/jaco.v1.Cluster/RevokeReaches", ADMIN),

@@ -40,6 +40,7 @@ pub fn resealed(
         }
         Place::Issued(domain) => Some(again(Purpose::IssuedKey { domain: domain.as_str() })),
         Place::NotifyTarget(name) => Some(again(Purpose::NotifyTarget { name: name.as_str() })),
+        Place::BackupSchedule(name) => Some(again(Purpose::BackupSchedule { name: name.as_str() })),
     };
     sealed.transpose().map_err(|error| {
         let message = format!("{place} cannot be sealed anew: {error}");
@@ -54,6 +55,10 @@ mod tests {
     use jaco_pki::IdentityDir;
     use jaco_state::acme::{AcmeAccount, IssuedCertificate};
     use jaco_state::audit::AuditKey;
+    use jaco_state::backup::{
+        BackupBucket, BackupKeep, BackupSchedule, BackupTarget, BackupTimes, BucketStyle,
+        EVERY_MIN, SealedCredentials,
+    };
     use jaco_state::contents::{Content, Form, Hold, PieceBytes};
     use jaco_state::edge::{Certificate, SealedKey};
     use jaco_state::notify::{NotifyFilter, NotifyForm, NotifyTarget, SealedEndpoint};
@@ -62,8 +67,8 @@ mod tests {
     use jaco_state::{ClusterMeta, Table};
     use jaco_types::route::RouteDomain;
     use jaco_types::{
-        CertificateName, ClusterId, ContentId, Identity, KekId, NotifyTargetName, RegistryName,
-        RegistryUsername, StateIndex, Timestamp,
+        BackupScheduleName, CertificateName, ClusterId, ContentId, Identity, KekId,
+        NotifyTargetName, RegistryName, RegistryUsername, StateIndex, Timestamp,
     };
 
     use super::*;
@@ -88,12 +93,15 @@ mod tests {
             Purpose::NotifyTarget { name } => {
                 Place::NotifyTarget(NotifyTargetName::new(name).unwrap())
             }
+            Purpose::BackupSchedule { name } => {
+                Place::BackupSchedule(BackupScheduleName::new(name).unwrap())
+            }
         }
     }
 
     const NAME_HEX: &str = "0909090909090909090909090909090909090909090909090909090909090909";
 
-    const PURPOSES: [Purpose<'static>; 8] = [
+    const PURPOSES: [Purpose<'static>; 9] = [
         Purpose::CaKey,
         Purpose::Secret { name: NAME_HEX, version: 0 },
         Purpose::Registry { name: "ghcr.io", username: "robot" },
@@ -102,6 +110,7 @@ mod tests {
         Purpose::IssuedKey { domain: "shop.example.com" },
         Purpose::NamingKey,
         Purpose::NotifyTarget { name: "on-call" },
+        Purpose::BackupSchedule { name: "nightly" },
     ];
 
     /// What is sealed for a purpose.
@@ -113,7 +122,7 @@ mod tests {
     fn state(key: &KeyEncryptionKey) -> ClusterState {
         let seal = |purpose| sealed::seal(key, &cluster(), purpose, &content(purpose));
         let sealed_key = |purpose| SealedKey(seal(purpose).into());
-        let [ca, secret, registry, served, account, issued, naming, target] = PURPOSES;
+        let [ca, secret, registry, served, account, issued, naming, target, schedule] = PURPOSES;
         let at = Timestamp(1);
         let meta = ClusterMeta {
             id: cluster(),
@@ -182,6 +191,28 @@ mod tests {
             paused_at: None,
         };
         state.notify.targets.insert(NotifyTargetName::new("on-call").unwrap(), target);
+        let bucket = BackupBucket {
+            endpoint: "https://a.example".into(),
+            region: "r".into(),
+            bucket: "sun".into(),
+            prefix: "".into(),
+            style: BucketStyle::Path,
+        };
+        let schedule = BackupSchedule {
+            id: StateIndex(1),
+            times: BackupTimes::Every(EVERY_MIN),
+            target: BackupTarget::Bucket(bucket),
+            credentials: Some(SealedCredentials(seal(schedule).into())),
+            keep: BackupKeep::default(),
+            recipients: Default::default(),
+            stored_at: at,
+            by: Identity::Scheduler,
+            seen: at,
+            run: None,
+            last: None,
+            failing: None,
+        };
+        state.backups.insert(BackupScheduleName::new("nightly").unwrap(), schedule);
         state
     }
 

@@ -80,6 +80,19 @@ static UNDELIVERED: Family = Family::gauge(
 )
 .labels(&["target"])
 .of_leader();
+static BACKUP_FAILING: Family = Family::gauge(
+    "jaco_backup_schedule_is_failing",
+    "Whether the last attempt of a backup schedule failed",
+)
+.labels(&["schedule"])
+.of_leader();
+static BACKUP_TAKEN: Family = Family::gauge(
+    "jaco_backup_schedule_last_timestamp",
+    "When the last backup of a schedule was taken, in Unix time; of one without a backup, when it was stored",
+)
+.seconds()
+.labels(&["schedule"])
+.of_leader();
 static INDEX: Family =
     Family::gauge("jaco_state_index", "The entry that the exposed state of the cluster is of")
         .of_leader();
@@ -101,6 +114,8 @@ pub(super) const FAMILIES: &[&Family] = &[
     &SECRET_EXPIRES,
     &TARGET_FAILING,
     &UNDELIVERED,
+    &BACKUP_FAILING,
+    &BACKUP_TAKEN,
     &INDEX,
 ];
 
@@ -131,6 +146,7 @@ pub(super) fn write(out: &mut Exposition<'_>, seen: &Seen) -> fmt::Result {
     certificates(out, state)?;
     secrets(out, state)?;
     notifications(out, state)?;
+    backups(out, state)?;
     out.gauge(&INDEX, state.index.0)
 }
 
@@ -253,6 +269,18 @@ fn notifications(out: &mut Exposition<'_>, state: &ClusterState) -> fmt::Result 
         ([name.to_string()], u64::try_from(count).unwrap_or(u64::MAX))
     });
     out.gauges(&UNDELIVERED, undelivered)
+}
+
+/// Of each schedule; there are few.
+fn backups(out: &mut Exposition<'_>, state: &ClusterState) -> fmt::Result {
+    let failing = state.backups.iter();
+    let failing = failing.map(|(name, one)| ([name.to_string()], one.failing.is_some()));
+    out.gauges(&BACKUP_FAILING, failing)?;
+    let taken = state.backups.iter().map(|(name, one)| {
+        let at = one.last.as_ref().map_or(one.stored_at, |last| last.at);
+        ([name.to_string()], at.0 / 1000)
+    });
+    out.gauges(&BACKUP_TAKEN, taken)
 }
 
 /// Those of most secrets that expire first.

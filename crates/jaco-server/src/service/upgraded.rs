@@ -259,6 +259,17 @@ pub(super) fn notifications_may_begin(state: &ClusterState) -> Result<(), Reject
     by_all(state, "there can be notification targets", ErrorCode::MembersOutdated)
 }
 
+/// Whether there are schedules of backups, or may be.
+///
+/// # Errors
+/// `members_outdated` as long as a member runs another version.
+pub(super) fn backup_schedules_may_begin(state: &ClusterState) -> Result<(), Rejection> {
+    if !state.backups.is_empty() {
+        return Ok(());
+    }
+    by_all(state, "there can be backup schedules", ErrorCode::MembersOutdated)
+}
+
 /// Whether notifications go by mail and can be paused, or may.
 ///
 /// # Errors

@@ -40,6 +40,8 @@ impl<'a> Audit<'a> {
                 | Command::AcmeNote(_)
                 | Command::JobDue(_)
                 | Command::JobRewind(_)
+                | Command::BackupBegin(_)
+                | Command::BackupReport(_)
         );
         if is_tried_again
             || (matches!(command, Command::Rebalance(_)) && self.entry.by == Identity::Scheduler)

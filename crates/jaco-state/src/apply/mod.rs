@@ -1,6 +1,7 @@
 //! The only way the replicated state changes (ST-1).
 //!
 //! ```text
+//! backup       schedules of backups, and their runs
 //! cluster      members, tokens, constraints, disabled allocations
 //! content      contents of files, named configs and secrets, registry credentials
 //! deployment   deployments, their revisions and image digests
@@ -19,6 +20,7 @@
 //! ```
 
 mod audit;
+mod backup;
 mod cluster;
 mod content;
 pub mod deployment;
@@ -163,6 +165,10 @@ fn carry_out(state: &mut ClusterState, entry: &Entry, audit: &mut Audit<'_>) -> 
         Command::NotifyPause(command) => notify_pause::change(state, entry, command, audit),
         Command::NotifyProgress(command) => notify::progress(state, entry, command, audit),
         Command::UndeliveredSettle(command) => notify::settle(state, entry, command, audit),
+        Command::BackupScheduleStore(command) => backup::store(state, entry, command, audit),
+        Command::BackupScheduleRemove(command) => backup::remove(state, command, audit),
+        Command::BackupBegin(command) => backup::begin(state, entry, command, audit),
+        Command::BackupReport(command) => backup::report(state, entry, command, audit),
         Command::AuditRetention(command) => retention::set(state, entry, command, audit),
         Command::AuditNote(AuditNote { kind, payload }) => {
             audit.note(*kind, payload.clone());

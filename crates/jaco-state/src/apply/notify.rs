@@ -267,7 +267,7 @@ pub(super) fn count_pruned(state: &mut ClusterState, evicted: &[<Evicted as Into
     }
 }
 
-fn bounded(reason: &str) -> String {
+pub(super) fn bounded(reason: &str) -> String {
     let mut end = reason.len().min(REASON_BYTES_MAX);
     while !reason.is_char_boundary(end) {
         end -= 1;

@@ -169,6 +169,10 @@ impl EventGroup {
             | AuditKind::NetworkKeyRotated
             | AuditKind::AuditChainBegun
             | AuditKind::AuditRetentionSet
+            | AuditKind::BackupScheduleStored
+            | AuditKind::BackupScheduleRemoved
+            | AuditKind::BackupFailed
+            | AuditKind::BackupStored
             | AuditKind::NotifyStored
             | AuditKind::NotifyRemoved
             | AuditKind::NotifyUndelivered

@@ -105,6 +105,14 @@ audit_kinds! {
     ContentRemoved => 61, "content_removed";
     /// The content of a named config or secret was read by a user.
     ContentRead => 420, "content_read";
+    /// A schedule of backups was added or replaced.
+    BackupScheduleStored => 411, "backup_schedule_stored";
+    /// A schedule of backups was removed.
+    BackupScheduleRemoved => 412, "backup_schedule_removed";
+    /// A backup of a schedule failed: for the first time since the last that succeeded, or so often that it stays so.
+    BackupFailed => 413, "backup_failed";
+    /// A backup of a schedule was written and read back.
+    BackupStored => 414, "backup_stored";
     /// A target of notifications was added or replaced.
     NotifyStored => 421, "notify_stored";
     /// A target of notifications was removed.

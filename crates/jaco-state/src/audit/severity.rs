@@ -54,6 +54,10 @@ impl AuditEvent {
                 "disk_full" => Severity::Warning,
                 _ => Severity::Info,
             },
+            AuditKind::BackupFailed => match fact("attempts") {
+                "1" => Severity::Warning,
+                _ => Severity::Critical,
+            },
             AuditKind::JobRunEnded => match fact("end") {
                 "failed" => Severity::Warning,
                 _ => Severity::Info,
@@ -94,6 +98,9 @@ impl AuditEvent {
             | AuditKind::ContentStored
             | AuditKind::ContentRemoved
             | AuditKind::ContentRead
+            | AuditKind::BackupScheduleStored
+            | AuditKind::BackupScheduleRemoved
+            | AuditKind::BackupStored
             | AuditKind::NotifyStored
             | AuditKind::NotifyRemoved
             | AuditKind::NotifySettled

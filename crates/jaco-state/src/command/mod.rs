@@ -4,6 +4,7 @@
 //! needs; what is optional has a setter. So a new option touches only the code that uses it.
 
 mod audit;
+mod backup;
 mod change;
 mod cluster;
 mod content;
@@ -22,6 +23,9 @@ mod rotation;
 use jaco_types::{Identity, Origin, RequestId, StateIndex, Timestamp};
 
 pub use audit::{AuditNote, AuditRetention, Jumps};
+pub use backup::{
+    AttemptEnd, BackupBegin, BackupReport, BackupScheduleRemove, BackupScheduleStore,
+};
 pub use change::{Change, NewInstance, Previous, ReplaceCause};
 pub use cluster::{
     ClusterInit, ConstraintsSet, DataMove, DisabledSet, Disabling, JoinTokenIssue, JoinTokenRevoke,
@@ -169,4 +173,8 @@ commands! {
     NotifyPause,
     NotifyProgress,
     UndeliveredSettle,
+    BackupScheduleStore,
+    BackupScheduleRemove,
+    BackupBegin,
+    BackupReport,
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use jaco_types::route::RouteDomain;
-use jaco_types::{CertificateName, ContentId, NotifyTargetName, RegistryName};
+use jaco_types::{BackupScheduleName, CertificateName, ContentId, NotifyTargetName, RegistryName};
 
 /// Where an envelope is.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,6 +24,8 @@ pub enum Place {
     Issued(RouteDomain),
     /// The address and the secret of a notification target.
     NotifyTarget(NotifyTargetName),
+    /// The key of a backup schedule at an object store.
+    BackupSchedule(BackupScheduleName),
 }
 
 impl fmt::Display for Place {
@@ -39,6 +41,9 @@ impl fmt::Display for Place {
                 write!(f, "the private key of the certificate that was ordered for {domain}")
             }
             Self::NotifyTarget(name) => write!(f, "the address of the notification target {name}"),
+            Self::BackupSchedule(name) => {
+                write!(f, "the key of the backup schedule {name} at its object store")
+            }
         }
     }
 }

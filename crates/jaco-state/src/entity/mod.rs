@@ -1,6 +1,7 @@
 //! What the replicated state consists of.
 
 pub mod acme;
+pub mod backup;
 pub mod cluster_meta;
 pub mod contents;
 pub mod deployment;

@@ -2,6 +2,7 @@
 //! simulation call [`violations`] after every entry. ARCHITECTURE.md states the laws.
 
 mod audit;
+mod backup;
 mod contents;
 mod deployments;
 mod disabled;
@@ -82,6 +83,8 @@ pub enum Law {
     PushedImages,
     /// ST-31: bounds of notifications; what was given up belongs to a target, and is behind its cursor.
     Notifications,
+    /// ST-32: bounds of backup schedules; a due time is dealt with before its backup is taken.
+    BackupSchedules,
 }
 
 impl Law {
@@ -111,6 +114,7 @@ impl Law {
             Self::WaitsBetweenRuns => "ST-24",
             Self::PushedImages => "ST-30",
             Self::Notifications => "ST-31",
+            Self::BackupSchedules => "ST-32",
             Self::AddressHeldOnce => "NET-1",
             Self::AddressInNetwork => "NET-2",
             Self::AddressQuarantined => "NET-3",
@@ -162,6 +166,7 @@ pub fn violations(state: &ClusterState) -> Vec<Violation> {
     job::check(state, &mut found);
     images::check(state, &mut found);
     notify::check(state, &mut found);
+    backup::check(state, &mut found);
     found.0
 }
 

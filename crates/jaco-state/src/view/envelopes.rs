@@ -1,9 +1,10 @@
 //! Every envelope in the state. Each part of the state is named here, so that the compiler asks about a new one.
 
-use jaco_types::KekId;
+use jaco_types::{BackupScheduleName, KekId};
 
 use crate::ClusterMeta;
 use crate::acme::{Acme, AcmeAccount, IssuedCertificate};
+use crate::backup::BackupSchedule;
 use crate::contents::{Content, Form};
 use crate::edge::{Certificate, Edges};
 use crate::envelope::Place;
@@ -12,6 +13,7 @@ use crate::notify::{Notifications, NotifyTarget};
 use crate::registries::RegistryLogin;
 use crate::rotation::{AuthorityRotation, RotatedAuthority};
 use crate::state::ClusterState;
+use crate::table::Table;
 
 /// Every envelope in the state, with its place. The authority's key may be there twice.
 pub fn envelopes(state: &ClusterState) -> impl Iterator<Item = (Place, &[u8])> {
@@ -42,6 +44,7 @@ pub fn envelopes(state: &ClusterState) -> impl Iterator<Item = (Place, &[u8])> {
         jobs: _,
         images: _,
         notify,
+        backups,
     } = state;
     let Sealing { naming_key, rotation: _ } = sealing;
     let naming = naming_key.iter().map(|key| (Place::NamingKey, &*key.0));
@@ -59,7 +62,29 @@ pub fn envelopes(state: &ClusterState) -> impl Iterator<Item = (Place, &[u8])> {
         (Place::Registry(name.clone()), &*password.0)
     });
     let sealed = naming.chain(authorities).chain(contents).chain(registries);
-    sealed.chain(served_keys(edges)).chain(endpoints(notify))
+    sealed.chain(served_keys(edges)).chain(endpoints(notify)).chain(store_keys(backups))
+}
+
+fn store_keys(
+    backups: &Table<BackupScheduleName, BackupSchedule>,
+) -> impl Iterator<Item = (Place, &[u8])> {
+    backups.iter().filter_map(|(name, schedule)| {
+        let BackupSchedule {
+            id: _,
+            times: _,
+            target: _,
+            credentials,
+            keep: _,
+            recipients: _,
+            stored_at: _,
+            by: _,
+            seen: _,
+            run: _,
+            last: _,
+            failing: _,
+        } = schedule;
+        Some((Place::BackupSchedule(name.clone()), &*credentials.as_ref()?.0))
+    })
 }
 
 fn endpoints(notify: &Notifications) -> impl Iterator<Item = (Place, &[u8])> {

@@ -1,5 +1,6 @@
 //! Views: folds of the state into what users and nodes ask for. Nothing here is stored.
 
+mod backup;
 pub(crate) mod contents;
 mod convergence;
 mod desired;
@@ -15,6 +16,7 @@ mod replica;
 mod rotation;
 mod routing;
 
+pub use backup::backup_tried_at;
 pub use contents::users;
 pub use convergence::{Convergence, Convergences, convergence, convergences};
 pub use desired::{AttachedNetwork, DesiredInstance, Role, desired_on, prepull_on, stopping};

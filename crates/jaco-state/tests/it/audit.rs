@@ -32,7 +32,8 @@ use crate::history::{
     History, ORIGIN, admit, create, deploy, deployment, init, join_token, key, seen, service, spec,
 };
 use crate::{
-    attached, contents, images, job_runs, kek, notifications, orders, registries, rotation, routes,
+    attached, backups, contents, images, job_runs, kek, notifications, orders, registries,
+    rotation, routes,
 };
 
 /// What a command leaves in the audit log when it is done.
@@ -117,6 +118,10 @@ fn leaves(command: &Command) -> Leaves {
         Command::ImageTagSet(_) => Events(&[AuditKind::ImagePush]),
         Command::ImageRemove(_) => Events(&[AuditKind::ImageRemove]),
         Command::ImagesHeld(_) => Nothing("what a node says of itself is not a decision"),
+        Command::BackupScheduleStore(_) => Events(&[AuditKind::BackupScheduleStored]),
+        Command::BackupScheduleRemove(_) => Events(&[AuditKind::BackupScheduleRemoved]),
+        Command::BackupBegin(_) => Events(&[AuditKind::BackupTaken]),
+        Command::BackupReport(_) => Events(&[AuditKind::BackupStored]),
         Command::NotifyStore(_) => Events(&[AuditKind::NotifyStored]),
         Command::NotifyRemove(_) => Events(&[AuditKind::NotifyRemoved]),
         Command::NotifyPause(_) => Events(&[AuditKind::NotifyPaused]),
@@ -221,6 +226,12 @@ fn every_command(now: Timestamp) -> Vec<Command> {
     all.push(notifications::settle("ops", UndeliveredChange::Clear).into());
     all.push(notifications::pause("ops", PauseChange::Pause));
     all.push(notifications::remove("ops"));
+    let scheduled = index(&all);
+    all.push(backups::store("nightly").into());
+    let run = index(&all);
+    all.push(backups::begin("nightly", scheduled, None));
+    all.push(backups::report("nightly", (scheduled, run), backups::taken(now, run)));
+    all.push(backups::remove("nightly"));
     all
 }
 

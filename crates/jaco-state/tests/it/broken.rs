@@ -1,8 +1,13 @@
 //! The checks of the laws can fail: a state that breaks a law is found, with the law's id and the
 //! entity that breaks it.
 
+use std::collections::BTreeSet;
+
 use jaco_state::audit::{
     AuditEvent, AuditKey, AuditKind, IDENTITIES_MAX, KEPT_EVENTS, RefusalCount,
+};
+use jaco_state::backup::{
+    BackupFailing, BackupKeep, BackupSchedule, BackupTarget, BackupTimes, EVERY_MIN,
 };
 use jaco_state::command::{ConsumerAttach, Observe, Previous};
 use jaco_state::contents::{Content, Form, Hold, PieceBytes, STAGED_BYTES_MAX};
@@ -13,9 +18,10 @@ use jaco_state::requests::KEPT_REQUESTS;
 use jaco_state::{Change, ClusterState, Outcome};
 use jaco_types::slot::Exhausted;
 use jaco_types::{
-    AllocationScope, Completion, ConsumerName, ContentId, DesiredState, Disablement, Identity,
-    InstanceId, Millis, NodeId, NodeStatus, NotifyTargetName, Ordinal, RegistryName,
-    RegistryUsername, ReplicaState, RequestId, Revision, ServiceName, StateIndex, Timestamp,
+    AllocationScope, BackupScheduleName, Completion, ConsumerName, ContentId, DesiredState,
+    Disablement, Identity, InstanceId, Millis, NodeId, NodeStatus, NotifyTargetName, Ordinal,
+    RegistryName, RegistryUsername, ReplicaState, RequestId, Revision, ServiceName, StateIndex,
+    Timestamp,
 };
 
 use crate::history::{
@@ -233,6 +239,33 @@ fn an_undelivered_notification_of_nobody() {
         };
         let key = UndeliveredKey { target: NotifyTargetName::new("ops").unwrap(), event: *key };
         state.notify.undelivered.insert(key, row);
+    });
+}
+
+/// ST-32: what fails is tried.
+#[test]
+fn a_backup_that_fails_and_is_not_tried() {
+    check(Law::BackupSchedules, "nightly", |state| {
+        let schedule = BackupSchedule {
+            id: StateIndex(1),
+            times: BackupTimes::Every(EVERY_MIN),
+            target: BackupTarget::Folder("/backups".into()),
+            credentials: None,
+            keep: BackupKeep::default(),
+            recipients: BTreeSet::new(),
+            stored_at: Timestamp(0),
+            by: Identity::Scheduler,
+            seen: Timestamp(0),
+            run: None,
+            last: None,
+            failing: Some(BackupFailing {
+                since: Timestamp(0),
+                at: Timestamp(0),
+                attempts: 1,
+                reason: String::new(),
+            }),
+        };
+        state.backups.insert(BackupScheduleName::new("nightly").unwrap(), schedule);
     });
 }
 

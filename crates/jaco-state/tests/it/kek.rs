@@ -21,7 +21,7 @@ use jaco_types::{ContentId, ErrorCode, Identity, KekId, NodeId, StateIndex};
 use sha2::{Digest as _, Sha256};
 
 use crate::history::History;
-use crate::{notifications, orders, registries, rotation, routes};
+use crate::{backups, notifications, orders, registries, rotation, routes};
 
 use KekPhase::{Abandoned, HandingOut, Resealing, Settled};
 use KekStep::{Dropped, Holds};
@@ -308,6 +308,8 @@ pub(crate) fn everywhere() -> History {
     let endpoint = SealedEndpoint(endpoint.into());
     let target = NotifyStore { endpoint, ..notifications::store("ops") };
     assert_eq!(history.apply(target.into()), Outcome::Done);
+    let schedule = backups::store_in_bucket("nightly", &sealed());
+    assert_eq!(history.apply(schedule.into()), Outcome::Done);
     assert_eq!(history.apply(AuthorityRotate::new([1; 32], new).into()), Outcome::Done);
     history
 }
@@ -331,12 +333,13 @@ fn every_envelope_is_resealed() {
                 | Place::Certificate(_)
                 | Place::AcmeAccount
                 | Place::Issued(_)
-                | Place::NotifyTarget(_) => true,
+                | Place::NotifyTarget(_)
+                | Place::BackupSchedule(_) => true,
             },
             "{place}"
         );
     }
-    assert_eq!(places.len(), 10, "{places:?}");
+    assert_eq!(places.len(), 11, "{places:?}");
     let before = history.state.clone();
     all_report(&mut history, Holds);
     history.apply(leave(&history, HandingOut));

@@ -8,6 +8,7 @@
 
 mod attached;
 mod audit;
+mod backups;
 mod bounds;
 mod broken;
 mod cluster;

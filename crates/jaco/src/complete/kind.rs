@@ -25,6 +25,8 @@ pub(super) enum Kind {
     Certificate,
     /// A target of notifications.
     NotifyTarget,
+    /// A schedule of backups.
+    BackupSchedule,
     /// The name of a pushed image.
     Image,
     /// `shop/data`.
@@ -55,6 +57,7 @@ pub(super) fn of(command: &str, arg: &clap::Arg) -> Option<Kind> {
         "NETWORK" => Some(Kind::Network),
         "REGISTRY" => Some(Kind::Registry),
         "TARGET" => Some(Kind::NotifyTarget),
+        "SCHEDULE" => Some(Kind::BackupSchedule),
         "SRC" | "DST" => Some(Kind::CopySide),
         _ => None,
     };

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use jaco_client::{Client, ClientError};
 use jaco_proto::v1::{
-    ListCertificatesRequest, ListContentsRequest, ListImagesRequest, ListNetworksRequest,
-    ListNotifyTargetsRequest, ListRegistriesRequest, ListTokensRequest, ListVolumesRequest,
-    StatusRequest, StatusResponse, StatusScope, TokenInfo,
+    ListBackupSchedulesRequest, ListCertificatesRequest, ListContentsRequest, ListImagesRequest,
+    ListNetworksRequest, ListNotifyTargetsRequest, ListRegistriesRequest, ListTokensRequest,
+    ListVolumesRequest, StatusRequest, StatusResponse, StatusScope, TokenInfo,
 };
 use tokio::time::Instant;
 
@@ -107,6 +107,10 @@ async fn ask(kind: Kind, word: &str, client: &Client) -> Result<Vec<String>, Cli
         Kind::NotifyTarget => {
             let known = client.list_notify_targets(ListNotifyTargetsRequest {}).await?.targets;
             known.into_iter().map(|target| target.name).collect()
+        }
+        Kind::BackupSchedule => {
+            let known = client.list_backup_schedules(ListBackupSchedulesRequest {}).await?;
+            known.schedules.into_iter().map(|schedule| schedule.name).collect()
         }
         Kind::Image => {
             let known = client.list_images(ListImagesRequest::default()).await?.images;

@@ -2,6 +2,7 @@
 
 pub(crate) mod allocation;
 pub(crate) mod audit;
+pub(crate) mod backup_schedule;
 pub(crate) mod certificate;
 pub(crate) mod cluster;
 pub(crate) mod content;

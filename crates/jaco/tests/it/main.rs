@@ -6,6 +6,7 @@ mod apply;
 mod backup;
 mod backup_encrypted;
 mod backup_folder;
+mod backup_schedule;
 mod compose;
 mod compose_import;
 mod contents;

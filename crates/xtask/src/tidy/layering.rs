@@ -22,7 +22,7 @@ const PURE_FOREIGN: [&str; 11] = [
 ];
 
 /// Every crate and what it may use of ours, top to bottom. Tests of a crate may use more; see [`DEV`].
-const ARROWS: [(&str, &[&str]); 35] = [
+const ARROWS: [(&str, &[&str]); 36] = [
     // in the place of a foreign crate
     ("base2histogram", &[]),
     // calls of C
@@ -58,6 +58,7 @@ const ARROWS: [(&str, &[&str]); 35] = [
     ("jaco-acme", &["jaco-types", "jaco-state", "jaco-store", "jaco-pki"]),
     // Sends what it is handed to whom it is told.
     ("jaco-notify", &[]),
+    ("jaco-s3", &[]),
     // Sends spans to the collector that it is told.
     ("jaco-trace", &["jaco-types"]),
     ("jaco-client", &["jaco-types", "jaco-state", "jaco-proto", "jaco-pki"]),
@@ -77,6 +78,9 @@ const ARROWS: [(&str, &[&str]); 35] = [
             "jaco-pki",
             "jaco-raft",
             "jaco-notify",
+            // Whom backups are encrypted for.
+            "jaco-backup",
+            "jaco-s3",
             "jaco-trace",
             "jaco-heap",
         ],
@@ -115,6 +119,8 @@ const ARROWS: [(&str, &[&str]); 35] = [
             "jaco-net",
             "jaco-acme",
             "jaco-notify",
+            "jaco-backup",
+            "jaco-s3",
             "jaco-trace",
             "jaco-client",
             "jaco-server",
@@ -180,7 +186,7 @@ const ARROWS: [(&str, &[&str]); 35] = [
 const DEV: [&str; 4] = ["jaco-testkit", "jaco-sim", "jaco-torture", "jaco-mutate"];
 
 /// Foreign crates and who alone may use them; in tests, `jaco-tests` may as well.
-const FENCES: [(&[&str], &[&str]); 12] = [
+const FENCES: [(&[&str], &[&str]); 13] = [
     (&["openraft", "openraft-macros", "openraft-rt", "openraft-rt-tokio", "sled"], &["jaco-raft"]),
     (&["bollard"], &["jaco-docker", "jaco-tests"]),
     (&["jiff"], &["jaco-compose", "jaco-scheduler"]),
@@ -189,10 +195,14 @@ const FENCES: [(&[&str], &[&str]); 12] = [
         // jaco-bench speaks to etcd, in etcd's own words.
         &["jaco-proto", "jaco-server", "jaco-client", "jacod", "jaco-bench"],
     ),
-    (&["rustls"], &["jaco-pki", "jaco-edge", "jaco-acme", "jaco-notify", "jaco-trace"]),
+    (&["rustls"], &["jaco-pki", "jaco-edge", "jaco-acme", "jaco-notify", "jaco-s3", "jaco-trace"]),
     (&["instant-acme"], &["jaco-acme"]),
     (&["lettre"], &["jaco-notify"]),
-    (&["hyper-rustls", "rustls-native-certs"], &["jaco-acme", "jaco-notify", "jaco-trace"]),
+    (&["rusty-s3"], &["jaco-s3"]),
+    (
+        &["hyper-rustls", "rustls-native-certs"],
+        &["jaco-acme", "jaco-notify", "jaco-s3", "jaco-trace"],
+    ),
     // The collector of the tests reads what is sent.
     (
         &[
@@ -338,7 +348,7 @@ mod tests {
             "rustls",
             None,
             &[
-                "may not use rustls: it belongs to jaco-pki, jaco-edge, jaco-acme, jaco-notify, jaco-trace",
+                "may not use rustls: it belongs to jaco-pki, jaco-edge, jaco-acme, jaco-notify, jaco-s3, jaco-trace",
             ],
         );
     }

@@ -112,6 +112,7 @@ impl Wire for Place {
             Self::AcmeAccount => Kind::AcmeAccount(only),
             Self::Issued(domain) => Kind::Issued(domain.to_wire()),
             Self::NotifyTarget(name) => Kind::NotifyTarget(name.to_wire()),
+            Self::BackupSchedule(name) => Kind::BackupSchedule(name.to_wire()),
         };
         wire::SealedPlace { place: Some(place) }
     }
@@ -127,6 +128,7 @@ impl Wire for Place {
             Kind::AcmeAccount(wire::Nothing {}) => Self::AcmeAccount,
             Kind::Issued(domain) => Self::Issued(Wire::from_wire(domain)?),
             Kind::NotifyTarget(name) => Self::NotifyTarget(Wire::from_wire(name)?),
+            Kind::BackupSchedule(name) => Self::BackupSchedule(Wire::from_wire(name)?),
         })
     }
 }

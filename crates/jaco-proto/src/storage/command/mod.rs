@@ -1,6 +1,7 @@
 //! What a log entry does.
 
 mod audit;
+mod backup;
 mod cluster;
 mod content;
 mod deployment;
@@ -110,4 +111,8 @@ commands! {
     NotifyPause,
     NotifyProgress,
     UndeliveredSettle,
+    BackupScheduleStore,
+    BackupScheduleRemove,
+    BackupBegin,
+    BackupReport,
 }

@@ -18,12 +18,12 @@ use crate::storage::event::to_event;
 use crate::storage::images;
 use crate::storage::job;
 use crate::storage::network;
-use crate::storage::notify;
 use crate::storage::port;
 use crate::storage::registry;
 use crate::storage::spec;
 use crate::storage::wire::{self, snapshot_row::Kind};
 use crate::storage::{CodecError, FORMAT, Problem};
+use crate::storage::{backup, notify};
 
 /// How many bytes are asked for at a time.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -195,6 +195,10 @@ fn add(state: &mut ClusterState, kind: Kind) -> Result<(), Problem> {
         }
         Kind::HeldImages(held) => {
             append_pair(&mut state.images.held, "nodes with images", images::to_held(held)?)
+        }
+        Kind::BackupSchedule(schedule) => {
+            let row = backup::to_schedule(schedule)?;
+            append_pair(&mut state.backups, "backup schedules", row)
         }
         Kind::NotifyTarget(target) => {
             let row = notify::to_target(target)?;

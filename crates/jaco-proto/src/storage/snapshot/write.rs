@@ -19,12 +19,12 @@ use crate::storage::edge;
 use crate::storage::images;
 use crate::storage::job;
 use crate::storage::network;
-use crate::storage::notify;
 use crate::storage::port;
 use crate::storage::registry;
 use crate::storage::spec;
 use crate::storage::wire::{self, snapshot_row::Kind};
 use crate::storage::{CodecError, FORMAT};
+use crate::storage::{backup, notify};
 
 /// How many bytes are collected before they are handed on: writers may be plain files.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -156,6 +156,9 @@ fn write_tables(state: &ClusterState, rows: &mut Rows<'_>) -> Result<(), CodecEr
     }
     for (node, held) in state.images.held.iter() {
         rows.push(Kind::HeldImages(images::from_held(*node, held)))?;
+    }
+    for (name, schedule) in state.backups.iter() {
+        rows.push(Kind::BackupSchedule(backup::from_schedule(name, schedule)))?;
     }
     Ok(())
 }

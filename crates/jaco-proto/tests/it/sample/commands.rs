@@ -112,6 +112,7 @@ pub(crate) fn commands() -> Vec<Command> {
     all.extend(image_commands());
     all.push(DataMove::new([(replica_id(), StateIndex(40))].into(), NodeId(8)).into());
     all.extend(notify_commands());
+    all.extend(backup_commands());
     all
 }
 
@@ -310,6 +311,10 @@ pub(crate) fn command_name(command: &Command) -> &'static str {
         Command::ImageTagSet(_) => "image_tag_set",
         Command::ImageRemove(_) => "image_remove",
         Command::ImagesHeld(_) => "images_held",
+        Command::BackupScheduleStore(_) => "backup_schedule_store",
+        Command::BackupScheduleRemove(_) => "backup_schedule_remove",
+        Command::BackupBegin(_) => "backup_begin",
+        Command::BackupReport(_) => "backup_report",
         Command::NotifyStore(_) => "notify_store",
         Command::NotifyRemove(_) => "notify_remove",
         Command::NotifyPause(_) => "notify_pause",

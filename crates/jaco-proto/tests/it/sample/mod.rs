@@ -2,6 +2,7 @@
 //! gets the value here that it is read as from bytes of before.
 
 mod acme;
+mod backup;
 mod changes;
 mod commands;
 mod entities;
@@ -81,6 +82,7 @@ use jaco_types::{
 };
 
 pub(crate) use self::acme::*;
+pub(crate) use self::backup::*;
 pub(crate) use self::changes::*;
 pub(crate) use self::commands::*;
 pub(crate) use self::entities::*;

@@ -113,6 +113,7 @@ pub(crate) fn command() -> impl Strategy<Value = Command> {
         job_command(),
         image_command(),
         notify_command(),
+        backup_command(),
         (deployment_name(), revision(), pin())
             .prop_map(|(name, revision, pin)| RevisionPin::new(name, revision, pin).into()),
         (index(), vec(change(), 0..6))

@@ -17,6 +17,7 @@ fn place() -> impl Strategy<Value = Place> {
         certificate_name().prop_map(Place::Certificate),
         route_domain().prop_map(Place::Issued),
         notify_target_name().prop_map(Place::NotifyTarget),
+        backup_schedule_name().prop_map(Place::BackupSchedule),
     ]
 }
 

@@ -2,6 +2,7 @@
 //! field does not compile until it is generated here, and so is part of every round trip.
 
 mod acme;
+mod backup;
 mod commands;
 mod contents;
 mod entities;
@@ -87,6 +88,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 pub(crate) use self::acme::*;
+pub(crate) use self::backup::*;
 pub(crate) use self::commands::*;
 pub(crate) use self::contents::*;
 pub(crate) use self::entities::*;

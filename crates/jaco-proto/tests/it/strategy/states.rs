@@ -29,7 +29,12 @@ pub(crate) fn state() -> impl Strategy<Value = ClusterState> {
     let contents = btree_map(content_id(), content(), 0..4);
     let named = btree_map(named_key(), named_content(), 0..4);
     let registries = btree_map(registry_name(), registry_login(), 0..4);
-    let others = (contents, named, registries, (networks(), edges(), images(), notifications()));
+    let others = (
+        contents,
+        named,
+        registries,
+        (networks(), edges(), images(), (notifications(), backups())),
+    );
     let policy = (policy_mode(), btree_map(deployment_name(), grants(), 0..3));
     let policy =
         policy.prop_map(|(mode, grants)| Policy { mode, grants: grants.into_iter().collect() });
@@ -45,7 +50,8 @@ pub(crate) fn state() -> impl Strategy<Value = ClusterState> {
             audit,
             others,
         )| {
-            let (contents, named, registries, (networks, edges, images, notify)) = others;
+            let (contents, named, registries, (networks, edges, images, (notify, backups))) =
+                others;
             let (
                 nodes,
                 deployments,
@@ -84,6 +90,7 @@ pub(crate) fn state() -> impl Strategy<Value = ClusterState> {
                 jobs: jobs.into_iter().collect(),
                 images,
                 notify,
+                backups,
             }
         },
     )

@@ -1,5 +1,6 @@
 //! The cluster service: bootstrap, members, tokens, and settings of the whole cluster.
 
+mod backup_schedules;
 mod constraints;
 pub(super) mod disabled;
 mod edges;
@@ -177,6 +178,17 @@ impl Cluster for ClusterService {
         member.caught_up().await.map_err(|rejection| to_status(&rejection))?;
         let targets = member.store.read(notify::list);
         Ok(Response::new(v1::ListNotifyTargetsResponse { targets }))
+    }
+
+    async fn list_backup_schedules(
+        &self,
+        request: Request<v1::ListBackupSchedulesRequest>,
+    ) -> Result<Response<v1::ListBackupSchedulesResponse>, Status> {
+        let (member, _) = self.context.identify(&request)?;
+        member.caught_up().await.map_err(|rejection| to_status(&rejection))?;
+        let now = member.clock.now();
+        let schedules = member.store.read(|state| backup_schedules::list(state, now));
+        Ok(Response::new(v1::ListBackupSchedulesResponse { schedules }))
     }
 
     async fn list_undelivered(

@@ -2,7 +2,8 @@
 
 use crate::acme::AcmeAccount;
 use crate::command::{
-    AcmeNote, CertificateIssue, CertificateStore, Command, KekRotate, NotifyStore, RegistryStore,
+    AcmeNote, BackupScheduleStore, CertificateIssue, CertificateStore, Command, KekRotate,
+    NotifyStore, RegistryStore,
 };
 use crate::contents::{Form, Piece};
 
@@ -16,6 +17,9 @@ pub(super) fn brought(command: &Command) -> Vec<&[u8]> {
             vec![&password.0]
         }
         Command::CertificateStore(CertificateStore { key, .. }) => vec![&key.0],
+        Command::BackupScheduleStore(BackupScheduleStore { credentials, .. }) => {
+            credentials.iter().map(|credentials| &*credentials.0).collect()
+        }
         Command::NotifyStore(NotifyStore { endpoint, .. }) => vec![&endpoint.0],
         Command::AcmeNote(AcmeNote::Account(AcmeAccount { key, .. })) => vec![&key.0],
         Command::AcmeNote(AcmeNote::Issued(CertificateIssue { key, .. })) => vec![&key.0],
@@ -81,6 +85,9 @@ pub(super) fn brought(command: &Command) -> Vec<&[u8]> {
         | Command::ImageTagSet(_)
         | Command::ImageRemove(_)
         | Command::ImagesHeld(_)
+        | Command::BackupScheduleRemove(_)
+        | Command::BackupBegin(_)
+        | Command::BackupReport(_)
         | Command::NotifyRemove(_)
         | Command::NotifyPause(_)
         | Command::NotifyProgress(_)

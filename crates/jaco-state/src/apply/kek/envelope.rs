@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
+use crate::backup::SealedCredentials;
 use crate::contents::{Form, PieceBytes};
 use crate::edge::SealedKey;
 use crate::envelope::Place;
@@ -59,6 +60,14 @@ pub(super) fn replace(
                 && is_meant(&target.endpoint.0)
             {
                 target.endpoint = SealedEndpoint(Arc::clone(envelope));
+            }
+        }
+        Place::BackupSchedule(name) => {
+            if let Some(credentials) =
+                state.backups.get_mut(name).and_then(|schedule| schedule.credentials.as_mut())
+                && is_meant(&credentials.0)
+            {
+                *credentials = SealedCredentials(Arc::clone(envelope));
             }
         }
         Place::Certificate(name) => {

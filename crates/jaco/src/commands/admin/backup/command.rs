@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use jaco_backup::{Partial, finish};
 
 use super::receive::{Wanted, open, receive, receive_file};
+use super::schedule;
 use super::to_folder::{self, KeepArgs};
 use super::written::Written;
 use crate::commands::admin::keys::{IdentityArgs, RecipientArgs};
@@ -28,15 +29,21 @@ use crate::session::{CommandResult, Session};
 /// with such a name and this cluster's id are removed. A file that could not be restored does not count as one to keep,
 /// is named on stderr, and is not removed. An encrypted one counts by what its header says, unless --identity opens it:
 /// then it is verified as the others are.
+///
+/// `jaco backup schedule` has the cluster do that by itself, to a path or an object store.
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_long_help = "Examples:
   jaco backup sun.jacobak
   jaco backup --recipient age1… sun.jacobak.age       never in plain text on a disk
   jaco backup --recipient age1… - | ssh store 'cat > sun.jacobak.age'
   jaco backup --force /backups/sun.jacobak            replace the last one when this one is complete
   jaco backup --to /backups --keep 7 --keep-monthly 12   for cron or a systemd timer
+  jaco backup schedule add nightly /mnt/backups --cron '30 3 * * *' --keep 7   taken by the cluster
   jaco backup --offline /var/lib/jaco sun.jacobak     what this node holds, without a quorum")]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Option<Subcommand>,
     /// The file to write; `-` for stdout
     #[arg(value_name = "FILE", required_unless_present = "to")]
     file: Option<PathBuf>,
@@ -59,7 +66,28 @@ pub(crate) struct Args {
     offline: Option<PathBuf>,
 }
 
+#[derive(Debug, clap::Subcommand)]
+enum Subcommand {
+    /// Manage schedules of backups, which the leader takes
+    ///
+    /// A schedule has times, a destination and rules for which backups stay. A backup counts once it was written and read
+    /// back; only then are older ones removed. A time that was missed is made up for once. What fails is tried again, after
+    /// a minute first and an hour at most, and is an event of the audit log, which notifications can tell of.
+    #[command(after_long_help = "Examples:
+  jaco backup schedule add nightly /mnt/backups --cron '30 3 * * *' --keep-daily 7
+  jaco backup schedule run nightly
+  jaco backup schedule ls
+  jaco backup schedule rm nightly")]
+    Schedule {
+        #[command(subcommand)]
+        action: schedule::Action,
+    },
+}
+
 pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
+    if let Some(Subcommand::Schedule { action }) = args.command {
+        return schedule::dispatch(session, action).await;
+    }
     let (offline, recipients) = (args.offline.as_deref(), args.recipients.read()?);
     let recipients = recipients.as_ref();
     let existing = if args.force { Existing::Replace } else { Existing::Refuse };

@@ -2,6 +2,7 @@
 
 mod command;
 mod receive;
+mod schedule;
 mod to_folder;
 mod written;
 

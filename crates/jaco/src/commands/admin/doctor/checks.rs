@@ -3,8 +3,8 @@
 use super::examination::Examination;
 use super::finding::{Finding, Findings};
 use super::{
-    cluster_checks, network_checks, node_checks, notify_checks, secret_checks, volume_checks,
-    workload_checks,
+    backup_checks, cluster_checks, network_checks, node_checks, notify_checks, secret_checks,
+    volume_checks, workload_checks,
 };
 
 /// All findings, failures first.
@@ -25,6 +25,7 @@ pub(super) fn findings(examination: &Examination<'_>) -> Vec<Finding> {
     secret_checks::expiry(examination.secrets, examination.now_ms, &mut found);
     notify_checks::targets(examination.targets, examination.now_ms, &mut found);
     volume_checks::sizes(examination.volumes, &mut found);
+    backup_checks::schedules(examination.backups, examination.now_ms, &mut found);
     if let Some(status) = examination.status {
         workload_checks::workload(status, &mut found);
     }

@@ -6,10 +6,11 @@ use std::time::Duration;
 use jaco_backup::Partial;
 use jaco_client::{Client, ClientError};
 use jaco_proto::v1::{
-    ClusterStatusRequest, ClusterStatusResponse, ContentInfo, ExamineNetworkRequest,
-    ExamineNetworkResponse, ExamineRequest, ExamineResponse, ExaminedNode, ExaminedWay,
-    ListContentsRequest, ListNotifyTargetsRequest, ListVolumesRequest, NotifyTargetInfo, Reach,
-    StatusRequest, StatusResponse, VolumeInfo, VoterProgress,
+    BackupScheduleInfo, ClusterStatusRequest, ClusterStatusResponse, ContentInfo,
+    ExamineNetworkRequest, ExamineNetworkResponse, ExamineRequest, ExamineResponse, ExaminedNode,
+    ExaminedWay, ListBackupSchedulesRequest, ListContentsRequest, ListNotifyTargetsRequest,
+    ListVolumesRequest, NotifyTargetInfo, Reach, StatusRequest, StatusResponse, VolumeInfo,
+    VoterProgress,
 };
 use jaco_types::code::ExitCode;
 use jaco_types::{ErrorCode, NamedKind};
@@ -71,7 +72,7 @@ pub(crate) async fn run(session: &mut Session, Args { bundle, offline }: Args) -
     let client = session.client()?;
     session.shows_age();
     session.ui.note("examining all nodes");
-    let (cluster, members, network, status, secrets, targets, volumes) = tokio::try_join!(
+    let (cluster, members, network, status, secrets, targets, volumes, backups) = tokio::try_join!(
         client.status(ClusterStatusRequest {}),
         client.examine(ExamineRequest::default()),
         client.examine_network(ExamineNetworkRequest {}),
@@ -79,6 +80,7 @@ pub(crate) async fn run(session: &mut Session, Args { bundle, offline }: Args) -
         secrets(&client),
         targets(&client),
         volumes(&client),
+        backups(&client),
     )?;
     let own_version = env!("CARGO_PKG_VERSION");
     let status = status.as_ref();
@@ -91,6 +93,7 @@ pub(crate) async fn run(session: &mut Session, Args { bundle, offline }: Args) -
         secrets: &secrets,
         targets: &targets,
         volumes: &volumes,
+        backups: &backups,
         own_version,
         now_ms: time::now_ms(),
     };
@@ -154,6 +157,13 @@ async fn volumes(client: &Client) -> Result<Vec<VolumeInfo>, ClientError> {
     let client = client.until(Some(Instant::now() + VOLUMES_LIMIT));
     let listed = client.list_volumes(ListVolumesRequest::default()).await;
     Ok(listed.map(|listed| listed.volumes).unwrap_or_default())
+}
+
+/// The schedules of backups. As [`targets`].
+async fn backups(client: &Client) -> Result<Vec<BackupScheduleInfo>, ClientError> {
+    let client = client.until(Some(Instant::now() + OVERVIEW_LIMIT));
+    let listed = client.list_backup_schedules(ListBackupSchedulesRequest {}).await;
+    Ok(listed.map(|listed| listed.schedules).unwrap_or_default())
 }
 
 /// The findings and the responses that they come from.

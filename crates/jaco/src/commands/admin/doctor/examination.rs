@@ -1,8 +1,8 @@
 //! The responses that `jaco doctor` checks.
 
 use jaco_proto::v1::{
-    ClusterStatusResponse, ContentInfo, ExamineNetworkResponse, ExamineResponse, NotifyTargetInfo,
-    StatusResponse, VolumeInfo,
+    BackupScheduleInfo, ClusterStatusResponse, ContentInfo, ExamineNetworkResponse,
+    ExamineResponse, NotifyTargetInfo, StatusResponse, VolumeInfo,
 };
 
 /// The responses that are checked.
@@ -23,6 +23,8 @@ pub(super) struct Examination<'a> {
     pub(super) targets: &'a [NotifyTargetInfo],
     /// The volumes of the nodes that have listed them.
     pub(super) volumes: &'a [VolumeInfo],
+    /// The schedules of backups; none if the node that answers does not know them.
+    pub(super) backups: &'a [BackupScheduleInfo],
     /// The version of this program.
     pub(super) own_version: &'a str,
     /// The time of this machine.

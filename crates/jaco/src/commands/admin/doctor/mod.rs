@@ -1,5 +1,6 @@
 //! `jaco doctor`
 
+mod backup_checks;
 mod bundle;
 mod checks;
 mod cluster_checks;

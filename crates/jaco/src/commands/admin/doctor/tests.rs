@@ -53,6 +53,7 @@ fn lines(
         secrets: &[],
         targets: &[],
         volumes: &[],
+        backups: &[],
         own_version: "1.0.0",
         now_ms: 1_000_000,
     };
@@ -102,6 +103,7 @@ fn expiring_secrets_are_warnings() {
         secrets,
         targets: &[],
         volumes: &[],
+        backups: &[],
         own_version,
         now_ms,
     };
@@ -146,6 +148,7 @@ fn failing_targets_are_warnings() {
         secrets: &[],
         targets,
         volumes: &[],
+        backups: &[],
         own_version,
         now_ms,
     };
@@ -191,6 +194,7 @@ fn volumes_over_their_size_are_warnings() {
         secrets: &[],
         targets: &[],
         volumes,
+        backups: &[],
         own_version,
         now_ms: 10_000_000,
     };

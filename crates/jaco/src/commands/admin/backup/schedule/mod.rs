@@ -1,0 +1,7 @@
+//! `jaco backup schedule`
+
+mod add;
+mod command;
+mod run;
+
+pub(super) use command::{Action, dispatch};
