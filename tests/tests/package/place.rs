@@ -1,4 +1,4 @@
-//! Three machines on a network of their own, and the machine of somebody who is outside.
+//! Three machines on a network of their own, and the machine of a user who is outside.
 
 use std::fs;
 use std::io::Write as _;
