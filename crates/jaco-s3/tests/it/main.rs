@@ -125,6 +125,6 @@ async fn a_store_that_hangs_is_not_waited_for() {
         PlainHttp::LoopbackOnly,
     );
     let nobody = ObjectStore::new(nobody.expect("a place"), &key, Roots::System, LIMITS);
-    let refused = nobody.list().await.expect_err("nobody is there").to_string();
+    let refused = nobody.list().await.expect_err("the port is closed").to_string();
     assert!(refused.starts_with("cannot connect to the object store: "), "{refused}");
 }

@@ -235,7 +235,7 @@ impl BackupTimes {
 }
 
 impl fmt::Display for BackupTimes {
-    /// As the audit log has it: `every 6h`, `30 3 * * * UTC`.
+    /// As the audit log has it: `every 21600s`, `30 3 * * * UTC`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Every(every) => write!(f, "every {every}"),

@@ -16,7 +16,7 @@ mod replica;
 mod rotation;
 mod routing;
 
-pub use backup::backup_tried_at;
+pub use backup::{BACKUP_PAUSE_MAX, backup_tried_at};
 pub use contents::users;
 pub use convergence::{Convergence, Convergences, convergence, convergences};
 pub use desired::{AttachedNetwork, DesiredInstance, Role, desired_on, prepull_on, stopping};

@@ -81,7 +81,7 @@ fn ids(history: &History) -> (StateIndex, StateIndex) {
 #[test]
 fn a_due_time_begins_one_run() {
     let mut history = stored();
-    let expected = "backup_schedule_stored keep=all recipients=0 schedule=nightly target=/backups/nightly times=every 1m";
+    let expected = "backup_schedule_stored keep=all recipients=0 schedule=nightly target=/backups/nightly times=every 60s";
     assert_eq!(history.last_event(), expected);
     let id = schedule(&history).id;
     let due = history.now.after(EVERY_MIN);
@@ -155,7 +155,7 @@ fn a_run_that_fails_goes_on() {
         kinds.map(|event| event.severity()).collect::<Vec<_>>()
     };
     for _ in 0..9 {
-        history.now = backup_tried_at(&schedule(&history)).unwrap();
+        history.now = backup_tried_at(&schedule(&history)).unwrap().after(Millis(1));
         history.apply(report("nightly", run, failed()));
         let next = backup_tried_at(&schedule(&history)).unwrap();
         pauses.push(next.since(history.now).0 / 60_000);

@@ -3,7 +3,7 @@
 use jaco_scheduler::backup_times::backup_due;
 use jaco_state::ClusterState;
 use jaco_state::backup::BackupSchedule;
-use jaco_state::view::backup_tried_at;
+use jaco_state::view::{BACKUP_PAUSE_MAX, backup_tried_at};
 use jaco_types::{BackupScheduleName, StateIndex, Timestamp};
 
 /// What the leader does now.
@@ -26,7 +26,8 @@ pub(super) fn next(state: &ClusterState, now: Timestamp) -> Next {
     }
     let tried = state.backups.iter().filter_map(|(name, schedule)| {
         let at = backup_tried_at(schedule)?;
-        (at <= now).then_some((at, name, schedule, schedule.run?.id))
+        let is_due = at <= now || at.since(now) > BACKUP_PAUSE_MAX;
+        is_due.then_some((at, name, schedule, schedule.run?.id))
     });
     match tried.min_by_key(|(at, ..)| *at) {
         Some((_, name, schedule, run)) => {

@@ -152,7 +152,10 @@ impl<'a> Reference<'a> {
                 (command, help) = (longer, found);
             } else if has_alias(help, word) {
                 return None;
-            } else if flags.is_empty() && !has_arguments && self.children(&command).next().is_some()
+            } else if flags.is_empty()
+                && !has_arguments
+                && !takes_an_argument(help)
+                && self.children(&command).next().is_some()
             {
                 return Some(format!("there is no `jaco {longer}`"));
             } else {
@@ -167,6 +170,15 @@ impl<'a> Reference<'a> {
         let unknown = flags.into_iter().find(|flag| !has(flag))?;
         Some(format!("`jaco {command}` has no --{unknown}"))
     }
+}
+
+/// Whether a command takes something else than commands below it, as `jaco backup FILE` does.
+fn takes_an_argument(help: &str) -> bool {
+    let usage = help.lines().find(|line| line.starts_with("Usage: "));
+    let mut words = usage.into_iter().flat_map(str::split_whitespace);
+    words.any(|word| {
+        word.starts_with(['[', '<']) && !["[OPTIONS]", "[COMMAND]", "<COMMAND>"].contains(&word)
+    })
 }
 
 /// Whether a help text names `word` as an alias of a command.

@@ -358,7 +358,7 @@ mod tests {
                 ..v1::StoreBackupScheduleRequest::default()
             })
         };
-        assert_eq!(of(60_000, "", "").unwrap().to_string(), "every 1m");
+        assert_eq!(of(60_000, "", "").unwrap().to_string(), "every 60s");
         assert_eq!(of(0, "30 3 * * *", "").unwrap().to_string(), "30 3 * * * UTC");
         let berlin = of(0, "@daily", "Europe/Berlin").unwrap();
         assert_eq!(berlin.to_string(), "@daily Europe/Berlin");
