@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use data_encoding::{BASE64, HEXLOWER};
+use percent_encoding::percent_decode_str;
 use sha2::{Digest, Sha256};
 
 /// What a page of a list has at most.
@@ -160,7 +161,7 @@ fn serve(mut stream: TcpStream, inner: &Mutex<Inner>) {
         Some(code) => failure(403, code),
         None => {
             let answer = locked(inner).answer;
-            let key = request.path.trim_start_matches('/').to_owned();
+            let key = path_of(&request);
             locked(inner).requests.push(format!("{} {key}", request.method));
             match answer {
                 StoreAnswer::Refuses(method, status, code) if request.method == method => {
@@ -199,6 +200,12 @@ fn serve(mut stream: TcpStream, inner: &Mutex<Inner>) {
     // Who is killed reads no answer.
     stream.write_all(head.as_bytes()).ok();
     stream.write_all(&body[..sent]).ok();
+}
+
+/// The bucket and the key that a request is about, which its path has encoded.
+fn path_of(request: &Request) -> String {
+    let path = request.path.trim_start_matches('/');
+    percent_decode_str(path).decode_utf8_lossy().into_owned()
 }
 
 fn read(stream: &TcpStream) -> Option<Request> {
@@ -303,8 +310,8 @@ fn failure(status: u16, code: &str) -> Answer {
 fn obey(inner: &mut Inner, request: &Request) -> Answer {
     let query: BTreeMap<String, String> =
         form_urlencoded::parse(request.query.as_bytes()).into_owned().collect();
-    let path = request.path.trim_start_matches('/');
-    let (bucket, key) = path.split_once('/').unwrap_or((path, ""));
+    let path = path_of(request);
+    let (bucket, key) = path.split_once('/').unwrap_or((&path, ""));
     if bucket != ObjectStore::BUCKET {
         return failure(404, "NoSuchBucket");
     }

@@ -164,12 +164,12 @@ fn an_earlier_moment_is_not_taken_for_now() {
     let now = ["/ui/network", "/ui/why?", "/ui/logs"];
     let deployment = deployment_then("x", Had::Everything);
     let node = node_then("x", Had::Everything);
-    for (html, way_back) in [(&overview, ""), (&deployment, ""), (&node, "/ui/nodes/x")] {
+    for (html, back) in [(&overview, ""), (&deployment, ""), (&node, "/ui/nodes/x")] {
         let leaves: Vec<_> = links(html)
             .into_iter()
             .filter(|it| {
                 let is_of_a_node = it.starts_with("/ui/nodes/") && !it.contains("at=");
-                (is_of_a_node && it != way_back) || now.iter().any(|now| it.starts_with(now))
+                (is_of_a_node && it != back) || now.iter().any(|now| it.starts_with(now))
             })
             .collect();
         assert_eq!(leaves, [""; 0], "what is of now is not mixed into what is of then");

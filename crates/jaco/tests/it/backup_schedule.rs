@@ -130,7 +130,7 @@ fn impossible_schedules_are_refused() {
     for (line, expected) in [
         ("add a /backups", "--every"),
         ("add a /backups --every 1h --cron @daily", "cannot be used with"),
-        ("add a /backups --every 1h --time-zone UTC", "--cron"),
+        ("add a /backups --every 1h --time-zone UTC", "cannot be used with"),
         ("add a s3://sun --every 1h", "a bucket needs a key"),
         ("add a s3://sun --every 1h --access-key x", "--secret-key-file"),
         (

@@ -53,7 +53,7 @@ struct TimesArgs {
     #[arg(long, value_name = "EXPRESSION")]
     cron: Option<String>,
     /// The time zone of the expression; UTC unless given
-    #[arg(long, value_name = "ZONE", requires = "cron")]
+    #[arg(long, value_name = "ZONE", requires = "cron", conflicts_with = "every")]
     time_zone: Option<String>,
 }
 

@@ -47,7 +47,7 @@ pub(in crate::commands::admin::backup) enum Action {
         #[arg(value_name = "SCHEDULE")]
         schedule: String,
     },
-    /// Have the leader take a backup of a schedule now, and wait for it
+    /// Run a schedule now: the leader takes a backup, and this waits for it
     ///
     /// If it fails, the reason is shown, and the leader goes on trying. It counts for the retention as those that were due do.
     #[command(after_long_help = "Examples:
