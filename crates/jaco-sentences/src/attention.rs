@@ -3,13 +3,14 @@
 use std::fmt;
 
 use jaco_proto::v1::{
-    ClusterStatusResponse, DeploymentInfo, ReplicaInfo, RouteInfo, ServiceInfo, StatusResponse,
+    BackupScheduleInfo, ClusterStatusResponse, DeploymentInfo, ReplicaInfo, RouteInfo, ServiceInfo,
+    StatusResponse,
 };
 
 use crate::condition::{self, Condition};
 use crate::node::ListedNode;
 use crate::quantity::count;
-use crate::{reason, staleness};
+use crate::{reason, staleness, time};
 
 /// How bad it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,15 +60,18 @@ pub enum Subject {
         /// Domain and path.
         name: String,
     },
+    /// A schedule of backups, by its name.
+    BackupSchedule(String),
 }
 
 impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Cluster => f.write_str("cluster"),
-            Self::Node(name) | Self::Replica { id: name, .. } | Self::Route { name, .. } => {
-                f.write_str(name)
-            }
+            Self::Node(name)
+            | Self::Replica { id: name, .. }
+            | Self::Route { name, .. }
+            | Self::BackupSchedule(name) => f.write_str(name),
             Self::Service { deployment, service } => write!(f, "{deployment}/{service}"),
         }
     }
@@ -99,6 +103,28 @@ pub fn workload(status: &StatusResponse) -> Vec<Attention> {
     }
     found.extend(status.replicas.iter().filter_map(replica));
     found
+}
+
+/// Schedules of backups that fail: that there is no backup is found out when one is needed.
+#[must_use]
+pub fn backups(schedules: &[BackupScheduleInfo], now_ms: i64) -> Vec<Attention> {
+    let failing = schedules.iter().filter(|schedule| schedule.failing_since_ms > 0);
+    let found = failing.map(|schedule| {
+        let since = time::ago(schedule.failing_since_ms, now_ms);
+        let BackupScheduleInfo { name, target, failing_reason: reason, .. } = schedule;
+        let last = match schedule.last_at_ms {
+            0 => "there is none yet".to_owned(),
+            at => format!("the last one is {} old", time::ago(at, now_ms)),
+        };
+        Attention {
+            severity: Severity::Warning,
+            subject: Subject::BackupSchedule(name.clone()),
+            check: "backup",
+            message: format!("backups to {target} have failed for {since}, {last}: {reason}"),
+            help: format!("jaco backup schedule run {name} tries it now"),
+        }
+    });
+    found.collect()
 }
 
 /// Nodes that take no replicas, or whose vote does not count, for a reason that is not ordinary.
@@ -353,6 +379,31 @@ mod tests {
         assert!(
             pulls[0].starts_with("shop-web-0: pulling: the image cannot be pulled"),
             "{pulls:?}"
+        );
+    }
+
+    /// R-OPS-1, R-CLI-6: a schedule of backups that fails is told with what there is, and one that does not is not.
+    #[test]
+    fn failing_backups_are_told() {
+        let schedule = |name: &str, failing_since_ms: i64, last_at_ms: i64| BackupScheduleInfo {
+            name: name.to_owned(),
+            target: "/backups".to_owned(),
+            failing_since_ms,
+            last_at_ms,
+            failing_reason: "no space left".to_owned(),
+            ..BackupScheduleInfo::default()
+        };
+        let all =
+            [schedule("fine", 0, 1), schedule("new", 4_000, 0), schedule("old", 4_000, 1_000)];
+        let told = backups(&all, 10_000);
+        let told: Vec<_> =
+            told.iter().map(|it| format!("{}: {}", it.subject, it.message)).collect();
+        assert_eq!(
+            told,
+            [
+                "new: backups to /backups have failed for 6s, there is none yet: no space left",
+                "old: backups to /backups have failed for 6s, the last one is 9s old: no space left",
+            ]
         );
     }
 

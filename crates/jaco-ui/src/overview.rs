@@ -1,8 +1,8 @@
 //! The whole cluster: what needs attention, the deployments and the nodes.
 
 use jaco_proto::v1::{
-    ClusterStatusResponse, DeploymentInfo, NodeInfo, RouteInfo, ServiceInfo, StatusResponse,
-    VoterProgress,
+    BackupScheduleInfo, ClusterStatusResponse, DeploymentInfo, NodeInfo, RouteInfo, ServiceInfo,
+    StatusResponse, VoterProgress,
 };
 use jaco_sentences::attention::{self, Attention, Severity, Subject};
 use jaco_sentences::node::{ListedNode, listed};
@@ -37,6 +37,8 @@ pub struct OverviewPage<'a> {
     pub routes: Part<Vec<RouteInfo>>,
     /// How far the voters are, as the leader says.
     pub voters: Part<Vec<VoterProgress>>,
+    /// The schedules of backups with what became of them.
+    pub backups: Part<Vec<BackupScheduleInfo>>,
     /// Only deployments and nodes whose names have this; all if it is empty.
     pub find: String,
     /// What happened around its moment; none if that is now.
@@ -52,7 +54,7 @@ impl OverviewPage<'_> {
         }
         let voters = self.voters.as_deref().unwrap_or_default();
         let nodes = listed(self.cluster.nodes.clone(), voters);
-        let mut content = vec![self.attention(&nodes), self.find(When::Now)];
+        let mut content = vec![self.attention(&nodes, frame), self.find(When::Now)];
         content.push(match &self.status {
             Ok(status) => self.deployments(status, frame),
             Err(refused) => section(
@@ -97,11 +99,12 @@ impl OverviewPage<'_> {
         page.html(frame, Some(self.cluster))
     }
 
-    fn attention(&self, nodes: &[ListedNode]) -> Element {
+    fn attention(&self, nodes: &[ListedNode], frame: &Frame) -> Element {
         let mut found = attention::cluster(self.cluster);
         found.extend(attention::nodes(nodes));
         found.extend(self.status.iter().flat_map(attention::workload));
         found.extend(self.routes.iter().flat_map(|routes| attention::routes(routes)));
+        found.extend(self.backups.iter().flat_map(|all| attention::backups(all, frame.now_ms)));
         let calm = match (is_current(self.cluster), &self.status) {
             (true, Ok(_)) => format!("Nothing, as far as {} knows.", self.cluster.answered_by),
             _ => format!("{} cannot tell at the moment.", self.cluster.answered_by),
@@ -111,6 +114,7 @@ impl OverviewPage<'_> {
         content.extend(
             self.voters.as_ref().err().map(|why| why.note("whether the votes of all nodes count")),
         );
+        content.extend(self.backups.as_ref().err().map(|why| why.note("whether backups fail")));
         section("attention", "Needs attention", content)
     }
 
@@ -241,7 +245,7 @@ fn item(found: &Attention, at: When) -> Element {
     };
     let name = found.subject.to_string();
     let subject: Node = match &found.subject {
-        Subject::Cluster => el("b").with(name).into(),
+        Subject::Cluster | Subject::BackupSchedule(_) => el("b").with(name).into(),
         Subject::Node(node) => at.node(node),
         Subject::Service { deployment, .. }
         | Subject::Replica { deployment, .. }

@@ -91,8 +91,10 @@ impl NodeContext {
         self.delete_log()
     }
 
-    /// Deletes the log and the archive of a membership whose identity is gone.
+    /// Deletes the log and the archive of a membership whose identity is gone, or going: what ended in between may have left
+    /// what this node knows of its log, which the next identity must not look for.
     pub(crate) fn delete_log(&self) -> anyhow::Result<()> {
+        self.identity.forget_raft_log()?;
         for folder in [self.raft_dir(), self.archive_dir()] {
             match std::fs::remove_dir_all(&folder) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

@@ -193,6 +193,31 @@ async fn a_return_that_is_killed_is_run_again() {
     is_back(&cluster, node, &before).await;
 }
 
+/// R-FAULT-1: a command that ended once the certificate was deleted, and before it was forgotten which log was written, is run
+/// again: the new member does not miss the log of the old one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_return_that_ended_between_two_files_is_run_again() {
+    let mut cluster = Cluster::start(3, Engine::Fake).await;
+    let node = 2;
+    with_label_on(&cluster, node).await;
+    let before = members(&cluster, node).await["n3"].clone();
+    cluster.nodes[node].kill();
+    fs::remove_dir_all(raft_of(&cluster.nodes[node])).expect("the log is there");
+    let identity = cluster.nodes[node].folder().join("data/node");
+    // What is no file is not deleted as one, so it ends there.
+    let in_the_way = identity.join("kek.next");
+    fs::create_dir_all(&in_the_way).expect("it is a folder of ours");
+    let ended = rejoin(&cluster.nodes[node], &["--yes"]);
+    assert!(!ended.status.success(), "{}", said(&ended));
+    assert!(!identity.join("node.crt").exists(), "{}", said(&ended));
+    assert!(identity.join("raft-log.id").exists(), "{}", said(&ended));
+    fs::remove_dir(&in_the_way).expect("it is empty");
+    let run = rejoin(&cluster.nodes[node], &["--yes"]);
+    assert!(run.status.success(), "{}", said(&run));
+    cluster.nodes[node].start();
+    is_back(&cluster, node, &before).await;
+}
+
 /// R-FAULT-1: a copy that lost its log does not remove its original, which runs.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_copy_does_not_take_the_place_of_its_original() {

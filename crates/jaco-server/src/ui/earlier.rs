@@ -43,6 +43,7 @@ pub(super) async fn overview(rpcs: &Rpcs, find: String, index: u64) -> Render {
             status: Ok(status),
             routes,
             voters: Ok(Vec::new()),
+            backups: Ok(Vec::new()),
             find,
             around: Some(around),
         };

@@ -32,10 +32,15 @@ const WINDOW: u64 = 64;
 pub(super) type Render = Box<dyn FnOnce(&Frame) -> (StatusCode, String) + Send>;
 
 pub(super) async fn overview(rpcs: &Rpcs, find: String) -> Render {
-    let (cluster, status, routes, voters) =
-        tokio::join!(cluster(rpcs), status(rpcs, ""), routes(rpcs, ""), voters(rpcs));
+    let (cluster, status, routes, voters, backups) = tokio::join!(
+        cluster(rpcs),
+        status(rpcs, ""),
+        routes(rpcs, ""),
+        voters(rpcs),
+        backups(rpcs)
+    );
     with_cluster("Overview", cluster, move |cluster, frame| {
-        let page = OverviewPage { cluster, status, routes, voters, find, around: None };
+        let page = OverviewPage { cluster, status, routes, voters, backups, find, around: None };
         (StatusCode::OK, page.html(frame))
     })
 }
@@ -210,6 +215,11 @@ async fn routes(rpcs: &Rpcs, deployment: &str) -> Part<Vec<v1::RouteInfo>> {
     let deployment = deployment.to_owned();
     let request = v1::ListRoutesRequest { deployment, ..v1::ListRoutesRequest::default() };
     part(rpcs.cluster().list_routes(request)).await.map(|found| found.routes)
+}
+
+async fn backups(rpcs: &Rpcs) -> Part<Vec<v1::BackupScheduleInfo>> {
+    let request = v1::ListBackupSchedulesRequest {};
+    part(rpcs.cluster().list_backup_schedules(request)).await.map(|found| found.schedules)
 }
 
 /// How far the voters are, by the leader of the newest term.

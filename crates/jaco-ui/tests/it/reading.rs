@@ -39,6 +39,7 @@ pub(crate) fn overview_then(text: &str, much: Had) -> String {
         status: Ok(status_then(text)),
         routes: samples::had(much, text, samples::routes(text)),
         voters: Ok(Vec::new()),
+        backups: Ok(Vec::new()),
         find: text.to_owned(),
         around: Some(around(text, much)),
     };
@@ -349,6 +350,7 @@ fn nodes_of_then_lead_to_then() {
         status: Ok(status),
         routes: Ok(Vec::new()),
         voters: Ok(Vec::new()),
+        backups: Ok(Vec::new()),
         find: String::new(),
         around: Some(around("x", Had::Everything)),
     };

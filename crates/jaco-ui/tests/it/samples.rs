@@ -1,11 +1,11 @@
 //! Pages of a cluster that has something of everything, with the same text wherever a message has one.
 
 use jaco_proto::v1::{
-    Amount, AuditEvent, ClusterStatusResponse, DeploymentInfo, ExplainResponse, FailedRule,
-    HistoryResponse, NodeAnswer, NodeFactsInfo, NodeInfo, NodeTop, PlannedWait, PullInfo,
-    ReplicaAddress, ReplicaInfo, RetiringInfo, RevisionInfo, RolloutInfo, RouteInfo, ServiceInfo,
-    SpreadShare, Staleness, StatusResponse, TerminatingInfo, TerminationInfo, TopResponse,
-    UnplacedInfo, VoterProgress,
+    Amount, AuditEvent, BackupScheduleInfo, ClusterStatusResponse, DeploymentInfo, ExplainResponse,
+    FailedRule, HistoryResponse, NodeAnswer, NodeFactsInfo, NodeInfo, NodeTop, PlannedWait,
+    PullInfo, ReplicaAddress, ReplicaInfo, RetiringInfo, RevisionInfo, RolloutInfo, RouteInfo,
+    ServiceInfo, SpreadShare, Staleness, StatusResponse, TerminatingInfo, TerminationInfo,
+    TopResponse, UnplacedInfo, VoterProgress,
 };
 use jaco_types::Rights;
 use jaco_ui::action::{self, Action, BoundData};
@@ -210,6 +210,17 @@ pub(crate) fn had<T>(had: Had, text: &str, value: T) -> Part<T> {
     }
 }
 
+fn failing_backup(text: &str) -> BackupScheduleInfo {
+    let t = || text.to_owned();
+    BackupScheduleInfo {
+        name: t(),
+        target: t(),
+        failing_since_ms: NOW - 6_000,
+        failing_reason: t(),
+        ..BackupScheduleInfo::default()
+    }
+}
+
 pub(crate) fn overview(text: &str, much: Had) -> String {
     let cluster = cluster(text, much);
     let voter =
@@ -219,6 +230,7 @@ pub(crate) fn overview(text: &str, much: Had) -> String {
         status: Ok(status(text)),
         routes: had(much, text, routes(text)),
         voters: had(much, text, vec![voter]),
+        backups: had(much, text, vec![failing_backup(text)]),
         find: text.to_owned(),
         around: None,
     };

@@ -37,6 +37,7 @@ fn overview_fits_whatever_there_is() {
         status: Ok(status),
         routes: Ok(Vec::new()),
         voters: Ok(Vec::new()),
+        backups: Ok(Vec::new()),
         find: String::new(),
         around: None,
     };

@@ -47,6 +47,7 @@ fn overview(cluster: &ClusterStatusResponse) -> String {
         status: Ok(StatusResponse::default()),
         routes: Ok(Vec::new()),
         voters: Ok(Vec::new()),
+        backups: Ok(Vec::new()),
         find: String::new(),
         around: None,
     };
