@@ -1,5 +1,6 @@
 //! The authority that a cluster orders from, as its operator has set it.
 
+use jaco_https::Roots;
 use jaco_types::ChallengeKind;
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
@@ -62,15 +63,13 @@ impl TrustedRoots {
 
     /// The certificates, read now: those of the machine may have changed.
     pub(crate) fn load(&self) -> Result<RootCertStore, RootsError> {
-        let mut store = RootCertStore::empty();
         match self {
             Self::System => {
-                let found = rustls_native_certs::load_native_certs();
-                // Some bundles have entries that nobody can read; the others count.
-                let _ = store.add_parsable_certificates(found.certs);
-                if store.is_empty() { Err(RootsError::NoneOnMachine) } else { Ok(store) }
+                let trusted = Roots::System.load();
+                if trusted.is_empty() { Err(RootsError::NoneOnMachine) } else { Ok(trusted.store) }
             }
             Self::Pem(pem) => {
+                let mut store = RootCertStore::empty();
                 for certificate in CertificateDer::pem_slice_iter(pem) {
                     let certificate =
                         certificate.map_err(|error| RootsError::Unreadable(error.to_string()))?;

@@ -10,11 +10,10 @@ use http::header::RETRY_AFTER;
 use http::{HeaderMap, Request};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::{Client, ResponseFuture};
 use hyper_util::rt::TokioExecutor;
 use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
+use jaco_https::{Connector, Schemes};
 use jaco_types::Millis;
 
 use crate::authority::{RootsError, TrustedRoots};
@@ -27,7 +26,7 @@ const REQUEST_LIMIT: Duration = Duration::from_secs(20);
 const BODY_MAX: usize = 256 << 10;
 
 /// A client of one authority; its connections are kept and used again.
-pub(crate) struct Wire(Client<HttpsConnector<HttpConnector>, BodyWrapper<Bytes>>);
+pub(crate) struct Wire(Client<Connector, BodyWrapper<Bytes>>);
 
 #[derive(Debug, thiserror::Error)]
 enum WireError {
@@ -41,15 +40,8 @@ impl Wire {
     /// # Errors
     /// If no authority is trusted.
     pub(crate) fn new(roots: &TrustedRoots) -> Result<Self, RootsError> {
-        let provider = rustls::crypto::ring::default_provider().into();
-        let config = rustls::ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .expect("the provider has the versions that the library calls safe")
-            .with_root_certificates(roots.load()?)
-            .with_no_client_auth();
-        let connector =
-            HttpsConnectorBuilder::new().with_tls_config(config).https_only().enable_http1();
-        Ok(Self(Client::builder(TokioExecutor::new()).build(connector.build())))
+        let connector = jaco_https::connector(roots.load()?, Schemes::Https);
+        Ok(Self(Client::builder(TokioExecutor::new()).build(connector)))
     }
 }
 

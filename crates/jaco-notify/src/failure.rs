@@ -1,8 +1,7 @@
 //! Why an attempt failed, and what to do. Never has anything of the address but what is shown, nor of what was answered but
 //! numbers and words that are known: an answer may repeat the address.
 
-use std::error::Error;
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::time::Duration;
 
 /// Why an attempt failed.
@@ -182,17 +181,6 @@ impl SendError {
             }
         }
     }
-}
-
-/// What an error and its causes say. They name a host at most.
-pub(crate) fn causes(error: &dyn Error) -> String {
-    let (mut text, mut cause) = (String::new(), error.source());
-    while let Some(error) = cause {
-        let separator = if text.is_empty() { "" } else { ": " };
-        write!(text, "{separator}{error}").expect("a text grows");
-        cause = error.source();
-    }
-    if text.is_empty() { error.to_string() } else { text }
 }
 
 #[cfg(test)]

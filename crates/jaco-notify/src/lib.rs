@@ -24,9 +24,10 @@ pub use address::{Address, AddressError, PlainHttp};
 pub use backoff::{ATTEMPTS_IF_REFUSED, DELAY_MAX, Jitter, PATIENCE, delay, gives_up};
 pub use endpoint::{Endpoint, SECRET_BYTES_MAX, SECRET_BYTES_MIN, SecretError, WebEndpoint};
 pub use failure::{SendError, SmtpStep};
+pub use jaco_https::Roots;
 pub use mail::{
     Mail, MailAddress, MailAddressError, MailEndpoint, MailEndpointError, MailServer,
     MailServerError, RECIPIENTS_MAX,
 };
-pub use sender::{Content, Message, Roots, SEND_LIMIT, Sender, USER_AGENT};
+pub use sender::{Content, Message, SEND_LIMIT, Sender, USER_AGENT};
 pub use signature::{SIGNATURE_HEADER, signature};

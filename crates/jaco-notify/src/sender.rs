@@ -9,15 +9,13 @@ use http::uri::Scheme;
 use http::{HeaderMap, Method, Request};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
-use rustls::RootCertStore;
+use jaco_https::{Connector, Roots, Schemes, causes};
 use rustls::pki_types::CertificateDer;
 
 use crate::endpoint::{Endpoint, WebEndpoint};
-use crate::failure::{SendError, causes};
+use crate::failure::SendError;
 use crate::mail::{self, Mail};
 use crate::signature::{SIGNATURE_HEADER, signature};
 
@@ -64,19 +62,10 @@ pub enum Content {
     Mail(Mail),
 }
 
-/// By whom a receiver is known.
-#[derive(Debug, Clone)]
-pub enum Roots {
-    /// By those that the machine trusts.
-    System,
-    /// By these alone.
-    These(Vec<CertificateDer<'static>>),
-}
-
 /// Sends. Made anew after a failure, so that it has the authorities that the machine trusts then.
 #[derive(Debug)]
 pub struct Sender {
-    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    client: Client<Connector, Full<Bytes>>,
     authorities: Vec<CertificateDer<'static>>,
 }
 
@@ -84,20 +73,12 @@ impl Sender {
     /// A sender that trusts these.
     #[must_use]
     pub fn new(roots: Roots) -> Self {
-        let (roots, authorities) = load(roots);
-        let provider = rustls::crypto::ring::default_provider().into();
-        let config = rustls::ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .expect("the provider has the versions that the library calls safe")
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        let connector =
-            HttpsConnectorBuilder::new().with_tls_config(config).https_or_http().enable_http1();
+        let trusted = roots.load();
+        let connector = jaco_https::connector(trusted.store, Schemes::HttpToo);
         // Notifications are rare: a connection that was kept would mostly be found closed.
-        let client = Client::builder(TokioExecutor::new())
-            .pool_max_idle_per_host(0)
-            .build(connector.build());
-        Self { client, authorities }
+        let client =
+            Client::builder(TokioExecutor::new()).pool_max_idle_per_host(0).build(connector);
+        Self { client, authorities: trusted.certificates }
     }
 
     /// Sends a message once, and returns the status with which it was accepted: any 2xx.
@@ -166,17 +147,6 @@ fn request(
     }
     let request = request.body(Full::new(body.clone()));
     request.map_err(|error| SendError::Broken(error.to_string()))
-}
-
-/// The authorities that can be read: some bundles have others as well.
-fn load(roots: Roots) -> (RootCertStore, Vec<CertificateDer<'static>>) {
-    let mut authorities = match roots {
-        Roots::These(authorities) => authorities,
-        Roots::System => rustls_native_certs::load_native_certs().certs,
-    };
-    let mut store = RootCertStore::empty();
-    authorities.retain(|authority| store.add(authority.clone()).is_ok());
-    (store, authorities)
 }
 
 /// The word of an answer, if it is one of those that are known and nothing else.

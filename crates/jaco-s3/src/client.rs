@@ -7,15 +7,12 @@ use http::uri::Scheme;
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client as HttpClient;
-use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
-use rustls::RootCertStore;
-use rustls::pki_types::CertificateDer;
+use jaco_https::{Connector, Roots, Schemes, causes};
 use rusty_s3::{Method, S3Action};
 
-use crate::failure::{Step, StoreError, causes, word};
+use crate::failure::{Step, StoreError, word};
 
 /// How long is waited for a store.
 #[derive(Debug, Clone, Copy)]
@@ -39,19 +36,10 @@ const SIGNED_FOR: Duration = Duration::from_secs(600);
 /// The most bytes of an answer that is read as a whole: a list of a thousand objects.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
 
-/// By whom a store is known.
-#[derive(Debug, Clone)]
-pub enum Roots {
-    /// By those that the machine trusts.
-    System,
-    /// By these alone.
-    These(Vec<CertificateDer<'static>>),
-}
-
 /// Sends requests.
 #[derive(Debug)]
 pub(crate) struct Client {
-    client: HttpClient<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    client: HttpClient<Connector, Full<Bytes>>,
     knows_nobody: bool,
     limits: Limits,
 }
@@ -66,23 +54,11 @@ pub(crate) struct Answer {
 
 impl Client {
     pub(crate) fn new(roots: Roots, limits: Limits) -> Self {
-        let authorities = match roots {
-            Roots::These(authorities) => authorities,
-            Roots::System => rustls_native_certs::load_native_certs().certs,
-        };
-        let mut store = RootCertStore::empty();
-        // What cannot be read is left out: the others may be enough.
-        let (known, _) = store.add_parsable_certificates(authorities);
-        let provider = rustls::crypto::ring::default_provider().into();
-        let config = rustls::ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .expect("the provider has the versions that the library calls safe")
-            .with_root_certificates(store)
-            .with_no_client_auth();
-        let connector =
-            HttpsConnectorBuilder::new().with_tls_config(config).https_or_http().enable_http1();
-        let client = HttpClient::builder(TokioExecutor::new()).build(connector.build());
-        Self { client, knows_nobody: known == 0, limits }
+        let trusted = roots.load();
+        let knows_nobody = trusted.is_empty();
+        let connector = jaco_https::connector(trusted.store, Schemes::HttpToo);
+        let client = HttpClient::builder(TokioExecutor::new()).build(connector);
+        Self { client, knows_nobody, limits }
     }
 
     /// Sends a request, and returns its answer if the store did what was asked.

@@ -1,7 +1,6 @@
 //! Why a request failed, and what to do. Of what a store answers there are numbers and words that are known, nothing else.
 
-use std::error::Error;
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::time::Duration;
 
 /// The words with which stores say what is wrong.
@@ -131,17 +130,6 @@ pub(crate) fn word(body: &str) -> Option<&'static str> {
     let (_, rest) = body.split_once("<Code>")?;
     let (code, _) = rest.split_once("</Code>")?;
     KNOWN_WORDS.into_iter().find(|known| *known == code)
-}
-
-/// An error with those that caused it.
-pub(crate) fn causes(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        write!(text, ": {cause}").ok();
-        next = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]

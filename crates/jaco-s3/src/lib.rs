@@ -18,8 +18,9 @@ mod key;
 mod place;
 mod store;
 
-pub use client::{Limits, Roots};
+pub use client::Limits;
 pub use failure::{Step, StoreError};
+pub use jaco_https::Roots;
 pub use key::{AccessKey, AccessKeyError};
 pub use place::{Addressing, Place, PlaceError, PlainHttp, bucket_and_prefix};
 pub use store::{Digest, Listed, ObjectStore, PART_BYTES};

@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt;
 
 use bytes::Bytes;
 use data_encoding::{BASE64, HEXLOWER};
+use jaco_https::Roots;
 use ring::digest::{Context, SHA256, digest};
 use rusty_s3::Credentials;
 use rusty_s3::actions::{
@@ -13,7 +14,7 @@ use rusty_s3::actions::{
     CreateMultipartUpload, DeleteObject, GetObject, ListObjectsV2, PutObject, UploadPart,
 };
 
-use crate::client::{Answer, Client, Limits, Roots};
+use crate::client::{Answer, Client, Limits};
 use crate::failure::{Step, StoreError, word};
 use crate::key::AccessKey;
 use crate::place::Place;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use jaco_https::causes;
 use lettre::transport::smtp::Error;
 use lettre::transport::smtp::authentication::{Credentials, Mechanism};
 use lettre::transport::smtp::client::{
@@ -15,7 +16,7 @@ use tokio::time::timeout;
 use super::endpoint::MailEndpoint;
 use super::letter::{Mail, letter};
 use super::server::{Encryption, MailServer};
-use crate::failure::{SendError, SmtpStep, causes};
+use crate::failure::{SendError, SmtpStep};
 
 /// How long the end of a conversation may take once the mail is accepted.
 const FAREWELL_LIMIT: Duration = Duration::from_secs(1);
