@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
 use jaco_types::{
     DeploymentName, Exit, InstanceId, Ipv4Prefix, NetworkId, NetworkName, NetworkReach,
@@ -478,23 +479,24 @@ pub async fn files_are_copied_as_archives(fixture: &Fixture) {
     // More than one piece.
     let content = "a line of notes\n".repeat(20_000);
     let whole = archive("notes", "today", &content);
-    let pieces = |pieces: Vec<std::io::Result<Vec<u8>>>| futures::stream::iter(pieces).boxed();
-    let sent = whole.chunks(10_000).map(|piece| Ok(piece.to_vec())).collect();
+    let pieces = |pieces: Vec<std::io::Result<Bytes>>| futures::stream::iter(pieces).boxed();
+    let sent = whole.chunks(10_000).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
     engine.write_archive(container, "/", pieces(sent)).await.expect("it is unpacked");
     let stat = engine.stat(container, "/notes").await.expect("it answers").expect("it is there");
     assert_eq!((stat.kind, stat.path.as_str()), (PathKind::Folder, "/notes"));
     let back = engine.read_archive(container, "/notes").await.expect("it is there");
-    let back: Vec<Vec<u8>> = back.try_collect().await.expect("all of it");
+    let back: Vec<Bytes> = back.try_collect().await.expect("all of it");
     let back = back.concat();
     let holds = |wanted: &[u8]| back.windows(wanted.len()).any(|window| window == wanted);
     assert!(back.starts_with(b"notes/") && holds(content.as_bytes()), "{} bytes", back.len());
 
     assert_eq!(engine.stat(container, "/absent").await, Ok(None));
     assert!(engine.read_archive(container, "/absent").await.is_err());
-    let absent = engine.write_archive(container, "/absent", pieces(vec![Ok(whole.clone())])).await;
+    let absent =
+        engine.write_archive(container, "/absent", pieces(vec![Ok(whole.clone().into())])).await;
     assert!(matches!(absent, Err(EngineError::Refused { .. })), "{absent:?}");
     let gone = std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
-    let broken = vec![Ok(whole[..2000].to_vec()), Err(gone)];
+    let broken = vec![Ok(Bytes::copy_from_slice(&whole[..2000])), Err(gone)];
     assert!(engine.write_archive(container, "/", pieces(broken)).await.is_err());
     fixture.clear(&seen).await;
 }
@@ -663,7 +665,8 @@ fn saved(layers: &[&Vec<u8>], known: usize) -> (PullRequest, ArchiveInput) {
     let layers = names.iter().zip(layers).skip(known);
     files.extend(layers.map(|(name, layer)| (name.as_str(), layer.as_slice())));
     let whole = tar(&files);
-    let pieces: Vec<_> = whole.chunks(1000).map(|piece| Ok(piece.to_vec())).collect();
+    let pieces: Vec<_> =
+        whole.chunks(1000).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
     (PullRequest { image: image.into(), platform: None }, futures::stream::iter(pieces).boxed())
 }
 

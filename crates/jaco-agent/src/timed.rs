@@ -8,7 +8,7 @@ use jaco_types::{BlobDigest, DeploymentName};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::histogram::Histogram;
 
-use crate::engine::exec::{ExecInputs, ExecOutputs, ExecRequest};
+use crate::engine::exec::{BesideRequest, ExecInputs, ExecOutputs, ExecRequest};
 use crate::engine::transfer::{Archive, ArchiveInput, BoxConnection, PathStat};
 use crate::engine::{
     CollectedVolume, ContainerEngine, ContainerId, ContainerRequest, Counters, EngineError,
@@ -306,6 +306,15 @@ impl ContainerEngine for TimedEngine {
         inputs: ExecInputs,
     ) -> Result<ExecOutputs, EngineError> {
         self.tally.time(Operation::Exec, self.engine.exec(container, request, inputs)).await
+    }
+
+    async fn run_beside(
+        &self,
+        container: &ContainerId,
+        request: &BesideRequest,
+        inputs: ExecInputs,
+    ) -> Result<ExecOutputs, EngineError> {
+        self.tally.time(Operation::Exec, self.engine.run_beside(container, request, inputs)).await
     }
 
     async fn stat(

@@ -7,7 +7,8 @@ use jaco_proto::v1::exec_client::ExecClient;
 use jaco_proto::v1::exec_input::Input;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::Streaming;
+use tonic::transport::Channel;
+use tonic::{Request, Response, Status, Streaming};
 
 use crate::client::Client;
 use crate::error::ClientError;
@@ -20,6 +21,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The largest message of output that is read.
 const RESPONSE_BYTES_MAX: usize = 8 << 20;
+
+type Inputs = Request<ReceiverStream<v1::ExecInput>>;
+type Outputs = Response<Streaming<v1::ExecOutput>>;
 
 /// A running command.
 #[derive(Debug)]
@@ -40,14 +44,31 @@ impl Client {
     /// # Errors
     /// The refusal of the cluster, or why no node answered.
     pub async fn exec(&self, start: v1::ExecStart) -> Result<Exec, ClientError> {
+        self.begin(start, async |mut client, request| client.run(request).await).await
+    }
+
+    /// Runs a command in a container of its own, beside the replica's; otherwise as [`Client::exec`]. The container is removed once
+    /// the command has exited or the connection has ended.
+    ///
+    /// # Errors
+    /// Those of [`Client::exec`].
+    pub async fn run_beside(&self, start: v1::ExecStart) -> Result<Exec, ClientError> {
+        self.begin(start, async |mut client, request| client.run_beside(request).await).await
+    }
+
+    async fn begin(
+        &self,
+        start: v1::ExecStart,
+        call: impl AsyncFnOnce(ExecClient<Channel>, Inputs) -> Result<Outputs, Status>,
+    ) -> Result<Exec, ClientError> {
         let (index, channel) = self.any_channel().await?;
         let endpoint = self.node(index).endpoint.to_string();
         let (inputs, sent) = mpsc::channel(QUEUE);
         let first = v1::ExecInput { input: Some(Input::Start(start)) };
         inputs.try_send(first).expect("a fresh channel has room");
         let request = self.authorized(ReceiverStream::new(sent));
-        let mut client = ExecClient::new(channel).max_decoding_message_size(RESPONSE_BYTES_MAX);
-        let asked = tokio::time::timeout(PATIENCE, client.run(request)).await;
+        let client = ExecClient::new(channel).max_decoding_message_size(RESPONSE_BYTES_MAX);
+        let asked = tokio::time::timeout(PATIENCE, call(client, request)).await;
         let answer = asked
             .map_err(|_| ClientError::TimedOut { endpoint: endpoint.clone(), limit: PATIENCE })?
             .map_err(|status| ClientError::from_status(&endpoint, &status))?;

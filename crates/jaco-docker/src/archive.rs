@@ -67,7 +67,7 @@ pub(crate) async fn read(
 ) -> Result<Archive, EngineError> {
     let options = DownloadFromContainerOptions { path: path.to_owned() };
     let pieces = docker.download_from_container(&container.0, Some(options));
-    let mut pieces = Box::pin(pieces.map_ok(Vec::from).map_err(engine_error));
+    let mut pieces = Box::pin(pieces.map_err(engine_error));
     // A refusal comes in place of the first piece.
     let first = pieces.try_next().await?;
     Ok(stream::iter(first.map(Ok)).chain(pieces).boxed())
@@ -85,7 +85,7 @@ pub(crate) async fn write(
         no_overwrite_dir_non_dir: Some("true".to_owned()),
         ..UploadToContainerOptions::default()
     };
-    let body = bollard::body_try_stream(archive.map_ok(Into::into));
+    let body = bollard::body_try_stream(archive);
     docker.upload_to_container(&container.0, Some(options), body).await.map_err(engine_error)
 }
 

@@ -22,7 +22,7 @@ use jaco_agent::engine::{
     LogLines, LogQuery, ObservedContainer, ObservedImage, Owner, ProgressSink, PullError,
     PullRequest, StartError, VolumeGc, VolumeTarget,
 };
-use jaco_agent::exec::{ExecInputs, ExecOutputs, ExecRequest};
+use jaco_agent::exec::{BesideRequest, ExecInputs, ExecOutputs, ExecRequest};
 use jaco_agent::transfer::{Archive, ArchiveInput, BoxConnection, PathStat};
 use jaco_compose::model::ContainerSpec;
 use jaco_store::{Clock, SystemClock};
@@ -38,8 +38,8 @@ use crate::network::Networks;
 use crate::spec::{self, Check, Needs, SpecError};
 use crate::volume_class::{VolumeFolders, VolumeHost};
 use crate::{
-    archive, auth, connect, convert, exec, image, load, logs, names, pre_stop, pull, volume,
-    volume_access, volume_content,
+    archive, auth, beside, connect, convert, exec, image, load, logs, names, pre_stop, pull,
+    volume, volume_access, volume_content,
 };
 
 /// Time limit of a request. A machine that starts dozens of containers is slow, not down.
@@ -117,6 +117,7 @@ impl DockerEngine {
     async fn docker(&self) -> Result<&Docker, EngineError> {
         let prepare = async || {
             self.docker.clone().negotiate_version().await.map_err(engine_error)?;
+            beside::remove_left(&self.docker, &self.owner).await?;
             volume_content::remove_left(&self.unprepared_volumes()).await
         };
         self.prepared.get_or_try_init(prepare).await?;
@@ -653,6 +654,16 @@ impl ContainerEngine for DockerEngine {
         inputs: ExecInputs,
     ) -> Result<ExecOutputs, EngineError> {
         exec::run(self.docker().await?.clone(), container, request, inputs).await
+    }
+
+    async fn run_beside(
+        &self,
+        container: &ContainerId,
+        request: &BesideRequest,
+        inputs: ExecInputs,
+    ) -> Result<ExecOutputs, EngineError> {
+        let docker = self.docker().await?.clone();
+        beside::run(docker, &self.owner, container, request, inputs).await
     }
 
     async fn stat(

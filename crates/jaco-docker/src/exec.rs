@@ -1,5 +1,5 @@
 //! Runs a command in a container: creates an exec, starts it over a hijacked connection for input
-//! and output, and polls its exit code.
+//! and output, and polls its exit code. A container whose main process is the command is transferred the same way.
 
 use std::future::pending;
 use std::pin::Pin;
@@ -9,6 +9,7 @@ use bollard::Docker;
 use bollard::container::LogOutput;
 use bollard::errors::Error;
 use bollard::exec::{CreateExecOptions, ResizeExecOptions, StartExecOptions, StartExecResults};
+use bollard::query_parameters::{InspectContainerOptions, ResizeContainerTTYOptions};
 use futures::{Stream, StreamExt, stream};
 use jaco_agent::engine::{ContainerId, EngineError};
 use jaco_agent::exec::{
@@ -27,8 +28,11 @@ const POLL_PAUSES: (Duration, Duration) = (Duration::from_millis(5), Duration::f
 /// command runs, and does not signal when it does.
 const SIZE_ATTEMPTS: u32 = 10;
 
-type Output = Pin<Box<dyn Stream<Item = Result<LogOutput, Error>> + Send>>;
-type Input = Pin<Box<dyn AsyncWrite + Send>>;
+/// On a terminal all keys go to the command: the default detach sequence would hold back Ctrl-P.
+pub(crate) const NO_DETACH_KEYS: &str = "ctrl-@,ctrl-@,ctrl-@,ctrl-@";
+
+pub(crate) type Output = Pin<Box<dyn Stream<Item = Result<LogOutput, Error>> + Send>>;
+pub(crate) type Input = Pin<Box<dyn AsyncWrite + Send>>;
 type Outputs = mpsc::Sender<Result<ExecOutput, EngineError>>;
 
 /// Runs the command. See [`jaco_agent::ContainerEngine::exec`].
@@ -63,13 +67,8 @@ pub(crate) async fn attach(
         let reason = "docker did not attach to the command".to_owned();
         return Err(EngineError::Refused { reason });
     };
-    let (sender, receiver) = mpsc::channel(OUTPUT_BUFFER);
-    let exec = Exec { docker, id: created.id, stdin, terminal };
-    tokio::spawn(exec.transfer(output, input, inputs, sender));
-    let outputs = stream::unfold(receiver, |mut receiver| async move {
-        receiver.recv().await.map(|output| (output, receiver))
-    });
-    Ok(outputs.boxed())
+    let attached = Attached::new(docker, Running::Exec(created.id), stdin, terminal);
+    Ok(attached.transfer(output, input, inputs, pending(), async {}))
 }
 
 fn options(request: &ExecRequest) -> CreateExecOptions<String> {
@@ -78,8 +77,7 @@ fn options(request: &ExecRequest) -> CreateExecOptions<String> {
         attach_stdout: Some(true),
         attach_stderr: Some(true),
         tty: Some(request.terminal.is_some()),
-        // All keys go to the command: the default detach sequence would hold back Ctrl-P.
-        detach_keys: request.terminal.map(|_| "ctrl-@,ctrl-@,ctrl-@,ctrl-@".to_owned()),
+        detach_keys: request.terminal.map(|_| NO_DETACH_KEYS.to_owned()),
         env: Some(request.environment.clone()),
         cmd: Some(request.command.clone()),
         user: request.user.clone(),
@@ -88,17 +86,62 @@ fn options(request: &ExecRequest) -> CreateExecOptions<String> {
     }
 }
 
-/// A running command.
-struct Exec {
+/// What a command runs as, with its id.
+pub(crate) enum Running {
+    /// Beside the main process of a container.
+    Exec(String),
+    /// The main process of a container.
+    Container(String),
+}
+
+/// A running command whose input and output are connected.
+pub(crate) struct Attached {
     docker: Docker,
-    id: String,
+    running: Running,
     stdin: Stdin,
     terminal: Option<TerminalSize>,
 }
 
-impl Exec {
+impl Attached {
+    pub(crate) fn new(
+        docker: Docker,
+        running: Running,
+        stdin: Stdin,
+        terminal: Option<TerminalSize>,
+    ) -> Self {
+        Self { docker, running, stdin, terminal }
+    }
+
+    /// Transfers input and output in the background until the command exits, the reader is gone, or `cut_off` says why the
+    /// command ends; then does the rest.
+    pub(crate) fn transfer(
+        self,
+        output: Output,
+        input: Input,
+        inputs: ExecInputs,
+        cut_off: impl Future<Output = EngineError> + Send + 'static,
+        rest: impl Future<Output = ()> + Send + 'static,
+    ) -> ExecOutputs {
+        let (sender, receiver) = mpsc::channel(OUTPUT_BUFFER);
+        tokio::spawn(async move {
+            let why = tokio::select! {
+                () = self.connect(output, input, inputs, sender.clone()) => None,
+                why = cut_off => Some(why),
+            };
+            // Before a reader that may have stalled.
+            rest.await;
+            if let Some(why) = why {
+                sender.send(Err(why)).await.ok();
+            }
+        });
+        let outputs = stream::unfold(receiver, |mut receiver| async move {
+            receiver.recv().await.map(|output| (output, receiver))
+        });
+        outputs.boxed()
+    }
+
     /// Transfers input and output until the command exits, or the reader is gone.
-    async fn transfer(self, mut output: Output, input: Input, inputs: ExecInputs, sender: Outputs) {
+    async fn connect(self, mut output: Output, input: Input, inputs: ExecInputs, sender: Outputs) {
         let telling = async {
             while let Some(piece) = output.next().await {
                 let piece = piece.map(to_output).map_err(engine_error);
@@ -162,8 +205,17 @@ impl Exec {
     }
 
     async fn resize(&self, size: TerminalSize) -> Result<(), Error> {
-        let options = ResizeExecOptions { width: size.columns, height: size.rows };
-        self.docker.resize_exec(&self.id, options).await
+        match &self.running {
+            Running::Exec(id) => {
+                let options = ResizeExecOptions { width: size.columns, height: size.rows };
+                self.docker.resize_exec(id, options).await
+            }
+            Running::Container(id) => {
+                let options =
+                    ResizeContainerTTYOptions { w: size.columns.into(), h: size.rows.into() };
+                self.docker.resize_container_tty(id, options).await
+            }
+        }
     }
 
     /// Waits for the exit code. The output may end before: Docker observes both independently, and
@@ -171,12 +223,27 @@ impl Exec {
     async fn wait(&self) -> Result<i64, EngineError> {
         let mut pause = POLL_PAUSES.0;
         loop {
-            let seen = self.docker.inspect_exec(&self.id).await.map_err(engine_error)?;
-            if let (Some(code), Some(false)) = (seen.exit_code, seen.running) {
+            if let (Some(code), Some(false)) = self.look().await.map_err(engine_error)? {
                 return Ok(code);
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(POLL_PAUSES.1);
+        }
+    }
+
+    /// Its exit code, and whether it runs.
+    async fn look(&self) -> Result<(Option<i64>, Option<bool>), Error> {
+        match &self.running {
+            Running::Exec(id) => {
+                let seen = self.docker.inspect_exec(id).await?;
+                Ok((seen.exit_code, seen.running))
+            }
+            Running::Container(id) => {
+                let options = None::<InspectContainerOptions>;
+                let state = self.docker.inspect_container(id, options).await?.state;
+                let state = state.unwrap_or_default();
+                Ok((state.exit_code, state.running))
+            }
         }
     }
 }

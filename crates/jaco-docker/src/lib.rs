@@ -5,6 +5,7 @@
 
 mod archive;
 mod auth;
+mod beside;
 mod connect;
 mod convert;
 mod engine;
@@ -15,6 +16,7 @@ mod load;
 mod logs;
 mod names;
 mod network;
+mod own_container;
 mod pre_stop;
 mod pull;
 pub mod spec;
@@ -23,6 +25,7 @@ mod volume;
 mod volume_access;
 mod volume_class;
 mod volume_content;
+mod volume_folder;
 
 pub use engine::{DockerEngine, DockerOptions};
 pub use volume_class::VolumeFolders;

@@ -61,7 +61,7 @@ async fn has_containerd_store(docker: &Docker) -> Result<bool, EngineError> {
 /// See [`jaco_agent::ContainerEngine::load_image`].
 pub(crate) async fn load(docker: Docker, archive: ArchiveInput) -> Result<(), EngineError> {
     let options = ImportImageOptions { quiet: true, ..ImportImageOptions::default() };
-    let body = bollard::body_try_stream(archive.map_ok(Into::into));
+    let body = bollard::body_try_stream(archive);
     let mut answers = std::pin::pin!(docker.import_image(options, body, None));
     while answers.try_next().await.map_err(engine_error)?.is_some() {}
     Ok(())

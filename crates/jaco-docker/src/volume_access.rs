@@ -7,19 +7,16 @@ use std::sync::Arc;
 
 use bollard::Docker;
 use bollard::models::{ContainerCreateBody, HostConfig, Mount, MountType, MountVolumeOptions};
-use bollard::query_parameters::{
-    CreateContainerOptions, CreateImageOptions, RemoveContainerOptions,
-};
+use bollard::query_parameters::{CreateContainerOptions, CreateImageOptions};
 use futures::TryStreamExt;
 use jaco_agent::engine::{ContainerId, EngineError, Owner};
 use tokio::sync::Mutex;
 
-use crate::error::{NOT_FOUND, allow, engine_error, status};
-use crate::names;
+use crate::error::{NOT_FOUND, engine_error, status};
 use crate::tar_header::EMPTY_ARCHIVE;
+use crate::{names, own_container};
 
-/// Label of the containers, with the scope of their owner. They have none that replicas have, so that nothing takes them for
-/// one.
+/// Label of the containers, with the scope of their owner.
 pub(crate) const LABEL: &str = "jaco.volume_access";
 
 /// Label of those that write, with the volume: it is half written as long as there is one.
@@ -86,7 +83,7 @@ impl Access {
 
     /// Removes the container now.
     pub(crate) async fn close(self) -> Result<(), EngineError> {
-        discard(&self.docker, &self.id.0).await
+        own_container::discard(&self.docker, &self.id.0).await
     }
 }
 
@@ -94,7 +91,7 @@ impl Drop for Access {
     fn drop(&mut self) {
         let (docker, id, in_use) = (self.docker.clone(), self.id.clone(), Arc::clone(&self.in_use));
         tokio::spawn(async move {
-            if let Err(error) = discard(&docker, &id.0).await {
+            if let Err(error) = own_container::discard(&docker, &id.0).await {
                 tracing::warn!(container = %id, %error, "container of a volume not removed");
             }
             in_use.lock().await.remove(&*id.0);
@@ -164,10 +161,4 @@ async fn make_image(docker: &Docker) -> Result<(), EngineError> {
     let archive = bollard::body_full(EMPTY_ARCHIVE.to_vec().into());
     let made = docker.create_image(Some(options), Some(archive), None);
     made.try_for_each(|_| std::future::ready(Ok(()))).await.map_err(engine_error)
-}
-
-/// Removes a container; one that is gone is no error.
-pub(crate) async fn discard(docker: &Docker, id: &str) -> Result<(), EngineError> {
-    let options = RemoveContainerOptions { force: true, ..RemoveContainerOptions::default() };
-    allow(docker.remove_container(id, Some(options)).await, &[NOT_FOUND])
 }

@@ -1,20 +1,18 @@
 //! What is in volumes, as tar archives: through a container that mounts the volume and is never started, so that no program has to
-//! be in any image. Its own image is empty.
-
-use std::collections::HashMap;
+//! be in any image. Its own image is empty. What can be read without the engine's help is.
 
 use bollard::Docker;
 use bollard::models::{Volume, VolumeCreateRequest};
-use bollard::query_parameters::ListContainersOptions;
+use bollard::query_parameters::ContainerArchiveInfoOptions;
 use futures::{StreamExt, stream};
 use jaco_agent::engine::{ContainerId, EngineError, ExistingVolume, Owner, VolumeTarget};
 use jaco_agent::transfer::{Archive, ArchiveInput};
 
 use crate::error::{NOT_FOUND, engine_error, status};
 use crate::tar_header::{self, BLOCK_BYTES, EMPTY_ARCHIVE};
-use crate::volume_access::{LABEL, Mounted, TARGET, WRITES, discard};
+use crate::volume_access::{LABEL, Mounted, TARGET, WRITES};
 use crate::volume_class::{Place, VolumeHost};
-use crate::{archive, names};
+use crate::{archive, names, own_container, volume_folder};
 
 /// Removes what a process before this one has left: its containers, and the volumes that it had not written to their end.
 ///
@@ -23,18 +21,12 @@ use crate::{archive, names};
 pub(crate) async fn remove_left(host: &VolumeHost) -> Result<(), EngineError> {
     let (docker, owner) = (&host.docker, &host.owner);
     let used = host.in_use.lock().await;
-    let label = format!("{LABEL}={}", names::scope(owner));
-    let options = ListContainersOptions {
-        all: true,
-        filters: Some(HashMap::from([("label".to_owned(), vec![label])])),
-        ..ListContainersOptions::default()
-    };
-    let listed = docker.list_containers(Some(options)).await.map_err(engine_error)?;
+    let listed = own_container::labelled(docker, owner, LABEL).await?;
     let mut half_written_ones = Vec::new();
     for container in listed {
         let Some(id) = container.id.filter(|id| !used.contains(id)) else { continue };
         let half_written = container.labels.unwrap_or_default().remove(WRITES);
-        discard(docker, &id).await?;
+        own_container::discard(docker, &id).await?;
         half_written_ones.extend(half_written);
     }
     // A folder is removed by a container of its own, which is counted among those in use.
@@ -53,25 +45,48 @@ pub(crate) async fn remove_left(host: &VolumeHost) -> Result<(), EngineError> {
 
 /// See [`jaco_agent::ContainerEngine::read_volume`].
 pub(crate) async fn read(host: &VolumeHost, name: &str) -> Result<Archive, EngineError> {
-    let docker = &host.docker;
-    if find(docker, name).await?.is_none() {
-        return Err(absent(name));
-    }
+    let Some(volume) = find(&host.docker, name).await? else { return Err(absent(name)) };
     let access = host.access(Mounted::Read(name)).await?;
-    let pieces =
-        match archive::read(docker.clone(), access.container(), &format!("{TARGET}/.")).await {
-            Ok(pieces) => pieces,
-            Err(error) => {
-                access.close().await?;
-                return Err(error);
-            }
-        };
+    let pieces = match pieces(host, &volume, access.container()).await {
+        Ok(pieces) => pieces,
+        Err(error) => {
+            access.close().await?;
+            return Err(error);
+        }
+    };
     // The container goes with the archive, also if it is not read to its end.
     let pieces = stream::unfold((pieces, access), |(mut pieces, access)| async {
         let piece = pieces.next().await?;
         Some((piece, (pieces, access)))
     });
     Ok(pieces.boxed())
+}
+
+/// The archive of what is mounted in the container: of the folder itself where that can be read, else from the engine.
+async fn pieces(
+    host: &VolumeHost,
+    volume: &Volume,
+    container: &ContainerId,
+) -> Result<Archive, EngineError> {
+    let options = ContainerArchiveInfoOptions { path: TARGET.to_owned() };
+    let seen = host.docker.get_container_archive_info(&container.0, Some(options)).await;
+    let seen = seen.map_err(engine_error)?;
+    // Options of the driver may mount something in its place.
+    let folder = match host.place_of(volume) {
+        Some(place) => Some(place.path()),
+        None if volume.driver == "local" && volume.options.is_empty() => {
+            Some(volume.mountpoint.clone().into())
+        }
+        None => None,
+    };
+    // A folder on another machine may hold up whoever opens it.
+    let opened = tokio::task::spawn_blocking(move || volume_folder::open(&folder?, &seen));
+    let opened =
+        opened.await.map_err(|error| EngineError::Refused { reason: error.to_string() })?;
+    match opened {
+        Some(folder) => Ok(volume_folder::read(folder)),
+        None => archive::read(host.docker.clone(), container, &format!("{TARGET}/.")).await,
+    }
 }
 
 /// See [`jaco_agent::ContainerEngine::write_volume`].
@@ -121,7 +136,7 @@ async fn unpack(
     root: Vec<u8>,
     contents: ArchiveInput,
 ) -> Result<(), EngineError> {
-    let root = stream::iter([Ok(root)]).boxed();
+    let root = stream::iter([Ok(root.into())]).boxed();
     archive::write(docker.clone(), container, "/", root).await?;
     archive::write(docker.clone(), container, TARGET, contents).await
 }
@@ -142,7 +157,7 @@ async fn with_root(mut archive: ArchiveInput) -> Result<(Vec<u8>, ArchiveInput),
     }
     tar_header::rename(&mut root, TARGET.trim_start_matches('/'));
     root.extend(EMPTY_ARCHIVE);
-    Ok((root, stream::iter([Ok(begin)]).chain(archive).boxed()))
+    Ok((root, stream::iter([Ok(begin.into())]).chain(archive).boxed()))
 }
 
 /// The volume again, with what it had; one that there was not, with the labels of its deployment.

@@ -88,6 +88,55 @@ async fn events(cluster: &Cluster, kind: &str) -> Vec<v1::AuditEvent> {
     found
 }
 
+/// R-JOB-2: a command runs in a container of its own whichever node is asked; input, output and exit code arrive unchanged, and
+/// the audit log tells it from one in the replica's container.
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_run_beside_replicas() {
+    let cluster = Cluster::start(3, Engine::Fake).await;
+    deploy(&cluster, "shop", "web:1", 3).await;
+    let status = cluster.converged(0, "shop").await;
+    let said = |out: &Output| String::from_utf8_lossy(&out.stderr).into_owned();
+    let many: Vec<u8> = (0..1 << 20).map(|n: u32| n.to_le_bytes()[(n % 3) as usize]).collect();
+    for node in 0..3 {
+        for replica in &status.replicas {
+            let out = cli(&cluster, node, &["run", &replica.id, "--", "/hello", "cat"], &many);
+            assert!(out.status.success() && out.stdout == many, "{}", said(&out));
+            assert_eq!(said(&out), "a container of its own, entry point the service's\n");
+        }
+    }
+    let args = ["run", "shop/web", "--entrypoint", "sh", "-n", "--", "/hello", "exit", "42"];
+    let out = cli(&cluster, 1, &args, b"");
+    assert_eq!(out.status.code(), Some(42), "{}", said(&out));
+    assert_eq!(said(&out), "a container of its own, entry point sh\n");
+    let events = events(&cluster, "exec_started").await;
+    assert_eq!(events.len(), 3 * 3 + 1);
+    let own = |event: &v1::AuditEvent| event.payload.get("container").is_some_and(|of| of == "own");
+    assert!(events.iter().all(own), "{events:?}");
+
+    let wrong = [
+        (&["run", "shop/web", "-u", "root"][..], "the following required arguments"),
+        (&["run", "shop/web", "--detach", "--", "sh"], "cannot be used with"),
+        (&["run", "shop/web"], "`jaco run shop/web -- COMMAND` runs a command"),
+        (&["run", "shop/wbe", "--", "sh"], "error[service_not_found]"),
+        (&["run", "shop-web-9", "--", "sh"], "error[replica_not_found]"),
+    ];
+    for (args, words) in wrong {
+        let out = cli(&cluster, 0, args, b"");
+        assert!(!out.status.success() && said(&out).contains(words), "{args:?}: {}", said(&out));
+    }
+    // An entry point that is not started would be written into the audit log in place of what is.
+    let start = v1::ExecStart {
+        replica: "shop-web-0".to_owned(),
+        command: vec!["/hello".to_owned()],
+        entrypoint: "harmless".to_owned(),
+        ..v1::ExecStart::default()
+    };
+    let refusal = cluster.client().exec(start).await.expect_err("it is refused").to_string();
+    assert!(refusal.contains("entry point"), "{refusal}");
+    let status = cluster.overview(0).await.expect("a status");
+    assert_eq!(status.replicas.len(), 3, "a command is no replica");
+}
+
 /// R-CLI-6, R-CLI-8: a command that cannot run is refused with a reason and not audited.
 #[tokio::test(flavor = "multi_thread")]
 async fn refused_command_has_a_reason() {

@@ -140,6 +140,8 @@ async fn services_of_a_development_cluster_reach_each_other() {
     laptop.apply("dev", "one");
     let answer = laptop.answer().expect("it is answered");
     assert!(answer.starts_with("hello one from "), "{answer}");
+    let beside = laptop.user("dev", &["run", "shop/web", "--", "check", "http://db:8080/"]);
+    assert!(succeeded(&beside).starts_with("hello one from "), "it has the names of the replica");
 
     let first = laptop.nodes("dev").swap_remove(0);
     ran(Command::new("kill").args(["-KILL", &first["pid"].to_string()]));

@@ -1,5 +1,6 @@
 //! What is in volumes: backed up and restored with real containers.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
@@ -139,6 +140,69 @@ async fn a_volume_comes_back_as_it_was() {
         if left.is_empty() { Ok(()) } else { Err(left) }
     })
     .await;
+    collected(&cluster).await;
+}
+
+/// What tar prints of the entries of an archive. Of the names of one file, which an archive has in any order, that is once the line of the
+/// file, with all of them.
+fn entries(file: &Path) -> BTreeSet<String> {
+    let mut tar = Command::new("tar");
+    let tar = tar.args(["--list", "--verbose", "--numeric-owner", "--full-time", "--file"]);
+    let out = tar.arg(file).output().expect("tar runs");
+    assert!(out.status.success(), "{}", said(&out));
+    let listed = String::from_utf8_lossy(&out.stdout).into_owned();
+    let (links, others): (Vec<&str>, Vec<&str>) =
+        listed.lines().partition(|line| line.contains(" link to "));
+    let name_of = |line: &str| line.rsplit(' ').next().expect("a name").to_owned();
+    let whole = others.into_iter().map(|line| {
+        let mut names = BTreeSet::from([name_of(line)]);
+        for (link, target) in links.iter().filter_map(|line| line.split_once(" link to ")) {
+            if target == name_of(line) {
+                names.insert(name_of(link));
+            }
+        }
+        format!("{}{names:?}", line.strip_suffix(&*name_of(line)).expect("its end"))
+    });
+    whole.collect()
+}
+
+/// R-OPS-1: a volume that the node reads by itself has the same entries as the engine's own archive of it; one that options of the
+/// driver put elsewhere comes from the engine, with what is there.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backup_has_what_the_engine_sees() {
+    let cluster = Cluster::start(1, Engine::Docker).await;
+    let here = tempfile::tempdir().expect("a folder");
+    let elsewhere = here.path().join("elsewhere");
+    fs::create_dir(&elsewhere).expect("it can be made");
+    let device = elsewhere.to_str().expect("it is UTF-8");
+    let mounts = format!(r#"{NAMED},{{"type":"volume","source":"other","target":"/other"}}"#);
+    let options = format!(r#"{{"type":"none","o":"bind","device":"{device}"}}"#);
+    let other = format!(r#""other":{{"name":"shop_other","driver_opts":{options}}}"#);
+    deploy(&cluster, &mounts, &format!("{DECLARED},{other}")).await;
+    for data in [folder(&cluster, "shop_data"), elsewhere] {
+        fs::create_dir(data.join("base")).expect("it can be made");
+        fs::write(data.join("base/1"), vec![7; 1 << 20]).expect("it can be written");
+        fs::hard_link(data.join("base/1"), data.join("base/2")).expect("it can be linked");
+        symlink("../base/1", data.join("base/link")).expect("it can be linked");
+        fs::write(data.join("n".repeat(200)), "").expect("it can be written");
+        chown(data.join("base"), Some(999), Some(998)).expect("root may");
+    }
+    let container = &containers(&cluster.id)[0];
+    for name in ["data", "other"] {
+        let (ours, theirs) = (here.path().join("ours"), here.path().join("theirs"));
+        let path = ours.to_str().expect("it is UTF-8");
+        ok(&cluster, &["volume", "backup", &format!("shop/{name}"), path, "--live", "--force"]);
+        let mut copy = Command::new("docker");
+        copy.arg("cp").arg(format!("{container}:/{name}/.")).arg("-");
+        let copy = copy.stdout(fs::File::create(&theirs).expect("it can be written")).status();
+        assert!(copy.expect("docker runs").success());
+        let (ours, theirs) = (entries(&ours), entries(&theirs));
+        assert_eq!(ours, theirs, "{name}");
+        assert_eq!(ours.len(), 5, "the root, and what is in it: {ours:?}");
+        let both = r#"{"./base/1", "./base/2"}"#;
+        assert!(ours.iter().any(|entry| entry.ends_with(both)), "{ours:?}");
+    }
+    stopped(&cluster).await;
     collected(&cluster).await;
 }
 

@@ -32,6 +32,15 @@ impl fmt::Debug for ExecRequest {
     }
 }
 
+/// A command to run in a container of its own, made like a replica's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BesideRequest {
+    /// The command: arguments of the entry point.
+    pub command: ExecRequest,
+    /// The entry point, if not the replica's.
+    pub entrypoint: Option<String>,
+}
+
 /// Whether standard input is connected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stdin {

@@ -16,7 +16,7 @@ use async_trait::async_trait;
 use futures::stream::BoxStream;
 use jaco_types::{BlobDigest, DeploymentName, InstanceId};
 
-use self::exec::{ExecInputs, ExecOutputs, ExecRequest};
+use self::exec::{BesideRequest, ExecInputs, ExecOutputs, ExecRequest};
 use self::transfer::{Archive, ArchiveInput, BoxConnection, PathStat};
 
 pub use self::container::{
@@ -233,6 +233,18 @@ pub trait ContainerEngine: Send + Sync + 'static {
         &self,
         container: &ContainerId,
         request: &ExecRequest,
+        inputs: ExecInputs,
+    ) -> Result<ExecOutputs, EngineError>;
+
+    /// Runs a command in a container of its own: made like this one, in its network, and removed once the command exits or
+    /// the output is dropped. Nothing takes it for the instance.
+    ///
+    /// # Errors
+    /// If the container is not running, the command cannot be started, or the engine is unreachable.
+    async fn run_beside(
+        &self,
+        container: &ContainerId,
+        request: &BesideRequest,
         inputs: ExecInputs,
     ) -> Result<ExecOutputs, EngineError>;
 

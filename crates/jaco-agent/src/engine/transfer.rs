@@ -2,6 +2,7 @@
 
 use std::io;
 
+use bytes::Bytes;
 use futures::stream::BoxStream;
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -42,10 +43,10 @@ impl PathKind {
 }
 
 /// A tar archive that an engine makes.
-pub type Archive = BoxStream<'static, Result<Vec<u8>, EngineError>>;
+pub type Archive = BoxStream<'static, Result<Bytes, EngineError>>;
 
 /// A tar archive for an engine. After an error nothing more of it is unpacked.
-pub type ArchiveInput = BoxStream<'static, io::Result<Vec<u8>>>;
+pub type ArchiveInput = BoxStream<'static, io::Result<Bytes>>;
 
 /// A TCP connection, or what takes its place in tests.
 pub trait Connection: AsyncRead + AsyncWrite + Send + Unpin {}

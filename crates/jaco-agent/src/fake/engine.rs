@@ -22,7 +22,7 @@ use crate::engine::{
     PullRequest, StartError, VolumeGc, VolumeTarget,
 };
 
-use crate::engine::exec::{ExecInputs, ExecOutputs, ExecRequest};
+use crate::engine::exec::{BesideRequest, ExecInputs, ExecOutputs, ExecRequest};
 use crate::engine::transfer::{Archive, ArchiveInput, BoxConnection, PathStat};
 
 /// How often a pull tells its progress.
@@ -284,6 +284,16 @@ impl ContainerEngine for FakeEngine {
     ) -> Result<ExecOutputs, EngineError> {
         self.check_runs(container)?;
         Ok(exec::run(request, inputs))
+    }
+
+    async fn run_beside(
+        &self,
+        container: &ContainerId,
+        request: &BesideRequest,
+        inputs: ExecInputs,
+    ) -> Result<ExecOutputs, EngineError> {
+        self.check_runs(container)?;
+        Ok(exec::run_beside(request, inputs))
     }
 
     async fn stat(

@@ -6,7 +6,9 @@ use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
 
 use crate::engine::EngineError;
-use crate::engine::exec::{ExecInput, ExecInputs, ExecOutput, ExecRequest, Stdin, TerminalSize};
+use crate::engine::exec::{
+    BesideRequest, ExecInput, ExecInputs, ExecOutput, ExecRequest, Stdin, TerminalSize,
+};
 
 /// Exit code of shells for a missing program.
 const NOT_FOUND: i64 = 127;
@@ -41,6 +43,14 @@ pub(super) fn run(request: &ExecRequest, inputs: ExecInputs) -> Outputs {
         }
         [] | [_, ..] => all(vec![ExecOutput::Stderr("unknown command\n".into())], USAGE),
     }
+}
+
+/// Runs the command in a container of its own, which says so first.
+pub(super) fn run_beside(request: &BesideRequest, inputs: ExecInputs) -> Outputs {
+    let entrypoint = request.entrypoint.as_deref().unwrap_or("the service's");
+    let said = format!("a container of its own, entry point {entrypoint}\n");
+    let said = stream::iter([Ok(ExecOutput::Stderr(said.into()))]);
+    said.chain(run(&request.command, inputs)).boxed()
 }
 
 fn all(outputs: Vec<ExecOutput>, code: i64) -> Outputs {

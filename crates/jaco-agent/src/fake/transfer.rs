@@ -63,12 +63,13 @@ impl Files {
     pub(super) fn read(&self, container: &ContainerId, path: &str) -> Result<Archive, EngineError> {
         let path = clean(path);
         if path == "/endless" {
-            return Ok(stream::repeat_with(|| Ok(vec![0; PIECE_BYTES])).boxed());
+            return Ok(stream::repeat_with(|| Ok(vec![0; PIECE_BYTES].into())).boxed());
         }
         let files = self.0.lock().expect("no holder of the lock panics");
         let archive = files.get(&(container.clone(), path.clone())).cloned();
         let archive = archive.ok_or_else(|| absent(&path))?;
-        let pieces: Vec<_> = archive.chunks(PIECE_BYTES).map(|piece| Ok(piece.to_vec())).collect();
+        let pieces: Vec<_> =
+            archive.chunks(PIECE_BYTES).map(|piece| Ok(piece.to_vec().into())).collect();
         Ok(stream::iter(pieces).boxed())
     }
 

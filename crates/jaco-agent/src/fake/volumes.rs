@@ -23,7 +23,8 @@ impl Contents {
     pub(super) fn read(&self, name: &str) -> Archive {
         let contents = self.0.lock().expect("no holder of the lock panics");
         let archive = contents.get(name).cloned().unwrap_or_default();
-        let pieces: Vec<_> = archive.chunks(PIECE_BYTES).map(|piece| Ok(piece.to_vec())).collect();
+        let pieces: Vec<_> =
+            archive.chunks(PIECE_BYTES).map(|piece| Ok(piece.to_vec().into())).collect();
         stream::iter(pieces).boxed()
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::{self, Read};
 
+use bytes::Bytes;
 use futures::StreamExt;
 use jaco_state::images::ImageBlob;
 use jaco_types::BlobDigest;
@@ -54,7 +55,7 @@ pub(super) fn archive(blobs: BlobStore, image: Archived) -> ArchiveInput {
     ReceiverStream::new(pieces).boxed()
 }
 
-type Pieces = mpsc::Sender<io::Result<Vec<u8>>>;
+type Pieces = mpsc::Sender<io::Result<Bytes>>;
 
 fn write(blobs: &BlobStore, image: &Archived, pieces: &Pieces) -> io::Result<()> {
     let manifest = [Manifest {
@@ -113,7 +114,7 @@ fn send(pieces: &Pieces, piece: Vec<u8>) -> io::Result<()> {
     if piece.is_empty() {
         return Ok(());
     }
-    pieces.blocking_send(Ok(piece)).map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))
+    pieces.blocking_send(Ok(piece.into())).map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))
 }
 
 /// The header of a file in a tar archive (ustar): readable, of nobody in particular, and of no time.

@@ -6,7 +6,7 @@ use jaco_types::{DeploymentName, InstanceId};
 use tokio::sync::watch;
 
 use super::AgentStatus;
-use crate::engine::exec::{ExecInputs, ExecOutputs, ExecRequest};
+use crate::engine::exec::{BesideRequest, ExecInputs, ExecOutputs, ExecRequest};
 use crate::engine::transfer::{Archive, ArchiveInput, BoxConnection, PathStat};
 use crate::engine::{
     CollectedVolume, ContainerEngine, ContainerId, EngineError, HeldVolume, LogLines, LogQuery,
@@ -127,6 +127,20 @@ impl AgentHandle {
     ) -> Result<Option<ExecOutputs>, EngineError> {
         let Some(container) = self.container(instance) else { return Ok(None) };
         self.engine.exec(&container, request, inputs).await.map(Some)
+    }
+
+    /// Runs a command beside an instance's container; `None` if it has none here.
+    ///
+    /// # Errors
+    /// See [`ContainerEngine::run_beside`].
+    pub async fn run_beside(
+        &self,
+        instance: &InstanceId,
+        request: &BesideRequest,
+        inputs: ExecInputs,
+    ) -> Result<Option<ExecOutputs>, EngineError> {
+        let Some(container) = self.container(instance) else { return Ok(None) };
+        self.engine.run_beside(&container, request, inputs).await.map(Some)
     }
 
     /// What is at a path of an instance's container; the outer `None` if it has none here.

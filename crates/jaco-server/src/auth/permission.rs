@@ -121,6 +121,7 @@ pub const ROWS: &[(&str, Needs)] = &[
     ("/jaco.v1.Deploy/RemoveContent", OPERATOR),
     ("/jaco.v1.Deploy/ListContents", VIEWER),
     ("/jaco.v1.Exec/Run", Deployment { field: "start.replica" }),
+    ("/jaco.v1.Exec/RunBeside", Deployment { field: "start.replica" }),
     ("/jaco.v1.Exec/Copy", Deployment { field: "start.replica" }),
     ("/jaco.v1.Exec/Forward", Deployment { field: "start.replica" }),
     // Every deployment may name them.

@@ -29,7 +29,6 @@ pub(super) fn messages<M: Send + 'static>(
     archive.flat_map(move |piece| {
         let messages: Vec<_> = match piece {
             Ok(piece) => {
-                let piece = Bytes::from(piece);
                 let starts = (0..piece.len()).step_by(PIECE_BYTES_MAX);
                 let end = |start: usize| piece.len().min(start + PIECE_BYTES_MAX);
                 starts.map(|start| Ok(message(piece.slice(start..end(start))))).collect()
@@ -51,7 +50,7 @@ pub(super) fn received<M: Send + 'static>(
             Some((Err(io::Error::new(io::ErrorKind::UnexpectedEof, message)), None))
         };
         match inputs.message().await.map(|message| message.map(part)) {
-            Ok(Some(Part::Piece(piece))) => Some((Ok(piece.to_vec()), Some(inputs))),
+            Ok(Some(Part::Piece(piece))) => Some((Ok(piece), Some(inputs))),
             Ok(Some(Part::End)) => None,
             Ok(Some(Part::Other)) => broken("the archive is followed by something else"),
             Ok(None) | Err(_) => broken("the sender of the archive is gone"),

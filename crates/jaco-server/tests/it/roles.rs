@@ -187,7 +187,7 @@ fn about(method: &str, deployment: &str) -> Vec<Bytes> {
             let run = v1::RunJobRequest { deployment, service, ..Default::default() };
             vec![run.encode_to_vec()]
         }
-        "/jaco.v1.Exec/Run" => {
+        "/jaco.v1.Exec/Run" | "/jaco.v1.Exec/RunBeside" => {
             let replica = format!("{deployment}-web-0");
             let start =
                 v1::ExecStart { replica, command: vec!["id".to_owned()], ..Default::default() };
@@ -410,7 +410,11 @@ async fn contents_of_secrets_are_not_told() {
     let mut query = QueryClient::new(with.served.stranger.clone());
     let mut listed = DeployClient::new(with.served.stranger.clone());
     for role in ROLES {
-        let request = v1::GetDeploymentRequest { name: "other".to_owned(), revision: 0 };
+        let request = v1::GetDeploymentRequest {
+            name: "other".to_owned(),
+            revision: 0,
+            ..Default::default()
+        };
         let found = query.get_deployment(with.as_role(role, request)).await.unwrap().into_inner();
         let told = found.secrets.iter().any(|secret| !secret.tree.is_empty());
         assert_eq!((found.secrets.len(), told), (1, role >= Role::Operator), "{role}");

@@ -22,7 +22,7 @@ use tonic::{Request, Response, Status, Streaming};
 use self::announced::Announced;
 use self::copy::Copy;
 use self::forward::Forward;
-use self::run::Command;
+use self::run::{Command, Container};
 use super::context::Context;
 use crate::status::{invalid, to_status};
 
@@ -48,11 +48,26 @@ impl ExecService {
     pub(crate) fn new(context: Context) -> Self {
         Self { context, announced: Announced::default() }
     }
+
+    async fn command(
+        &self,
+        request: Request<Streaming<v1::ExecInput>>,
+        container: Container,
+    ) -> Result<Response<Answers<v1::ExecOutput>>, Status> {
+        let (member, by) = self.context.identify(&request)?;
+        let mut inputs = request.into_inner();
+        let Some(exec_input::Input::Start(start)) = first(&mut inputs).await?.input else {
+            return Err(no_start());
+        };
+        let command = Command::begin(&member, by, start, container).await.map_err(status)?;
+        command.carry(&member, inputs).await.map(Response::new)
+    }
 }
 
 #[async_trait]
 impl Exec for ExecService {
     type RunStream = Answers<v1::ExecOutput>;
+    type RunBesideStream = Answers<v1::ExecOutput>;
     type CopyStream = Answers<v1::CopyOutput>;
     type ForwardStream = Answers<v1::ForwardOutput>;
 
@@ -60,13 +75,14 @@ impl Exec for ExecService {
         &self,
         request: Request<Streaming<v1::ExecInput>>,
     ) -> Result<Response<Self::RunStream>, Status> {
-        let (member, by) = self.context.identify(&request)?;
-        let mut inputs = request.into_inner();
-        let Some(exec_input::Input::Start(start)) = first(&mut inputs).await?.input else {
-            return Err(no_start());
-        };
-        let command = Command::begin(&member, by, start).await.map_err(status)?;
-        command.carry(&member, inputs).await.map(Response::new)
+        self.command(request, Container::Replica).await
+    }
+
+    async fn run_beside(
+        &self,
+        request: Request<Streaming<v1::ExecInput>>,
+    ) -> Result<Response<Self::RunBesideStream>, Status> {
+        self.command(request, Container::Own).await
     }
 
     async fn copy(

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use futures::{StreamExt, stream};
-use jaco_agent::exec::{ExecInput, ExecInputs, ExecOutput, ExecRequest, Stdin, TerminalSize};
+use jaco_agent::exec::{
+    BesideRequest, ExecInput, ExecInputs, ExecOutput, ExecRequest, Stdin, TerminalSize,
+};
 use jaco_proto::v1;
 use jaco_proto::v1::exec_input::Input;
 use jaco_proto::v1::exec_output::Output;
@@ -19,10 +21,20 @@ use crate::status::{invalid, to_status};
 /// Maximum size of a command with its arguments and variables, a little below the limit of the kernel.
 const COMMAND_BYTES_MAX: usize = 128 << 10;
 
+/// Which container a command runs in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Container {
+    /// The replica's.
+    Replica,
+    /// One of its own, beside the replica's.
+    Own,
+}
+
 /// A command that is about to be started.
 pub(super) struct Command {
     start: v1::ExecStart,
-    request: ExecRequest,
+    request: BesideRequest,
+    container: Container,
     place: Place,
 }
 
@@ -32,13 +44,24 @@ impl Command {
         member: &Member,
         by: Author,
         start: v1::ExecStart,
+        container: Container,
     ) -> Result<Self, Rejection> {
-        let request = request(&start)?;
+        let entrypoint = (!start.entrypoint.is_empty()).then(|| start.entrypoint.clone());
+        if container == Container::Replica && entrypoint.is_some() {
+            // It would be audited as what runs.
+            return Err(invalid("a command in the replica's container has no entry point"));
+        }
+        let request = BesideRequest { command: request(&start)?, entrypoint };
         let place = Place::of(member, &by, &start.replica).await?;
         // Without its arguments, which may be secret.
-        let facts = [("program", request.command[0].as_str()), ("user", &start.user)];
+        let program = match &request.entrypoint {
+            Some(entrypoint) => entrypoint,
+            None => &request.command.command[0],
+        };
+        let own = if container == Container::Own { "own" } else { "" };
+        let facts = [("program", program.as_str()), ("user", &start.user), ("container", own)];
         place.audit(member, by, AuditKind::ExecStarted, &facts).await?;
-        Ok(Self { start, request, place })
+        Ok(Self { start, request, container, place })
     }
 
     pub(super) async fn carry(
@@ -60,11 +83,16 @@ impl Command {
         inputs: Streaming<v1::ExecInput>,
     ) -> Result<Answers<v1::ExecOutput>, Status> {
         let instance = &self.place.instance;
-        let outputs = member.agent.exec(instance, &self.request, decode_inputs(inputs)).await;
+        let inputs = decode_inputs(inputs);
+        let outputs = match self.container {
+            Container::Replica => member.agent.exec(instance, &self.request.command, inputs).await,
+            Container::Own => member.agent.run_beside(instance, &self.request, inputs).await,
+        };
         let refused = |message: String| to_status(&Rejection::new(ErrorCode::EngineError, message));
         let outputs = outputs.map_err(|error| {
             refused(format!(
-                "the command could not be started in replica {}: {error}",
+                "the command could not be started {} replica {}: {error}",
+                self.container.preposition(),
                 self.start.replica
             ))
         })?;
@@ -88,9 +116,22 @@ impl Command {
     ) -> Result<Answers<v1::ExecOutput>, Status> {
         let mut client = self.place.exec_client(member)?;
         let first = v1::ExecInput { input: Some(Input::Start(self.start)) };
-        let answer = client.run(Request::new(joined(first, inputs))).await;
+        let request = Request::new(joined(first, inputs));
+        let answer = match self.container {
+            Container::Replica => client.run(request).await,
+            Container::Own => client.run_beside(request).await,
+        };
         let answer = answer.map_err(|status| self.place.unreachable(member, &status))?;
         Ok(Box::pin(answer.into_inner()))
+    }
+}
+
+impl Container {
+    fn preposition(self) -> &'static str {
+        match self {
+            Self::Replica => "in",
+            Self::Own => "beside",
+        }
     }
 }
 
@@ -99,7 +140,7 @@ fn request(start: &v1::ExecStart) -> Result<ExecRequest, Rejection> {
     if start.command.first().is_none_or(String::is_empty) {
         return Err(invalid("no command is given"));
     }
-    let texts = || start.command.iter().chain(&start.environment);
+    let texts = || start.command.iter().chain(&start.environment).chain([&start.entrypoint]);
     let bytes: usize = texts().map(String::len).sum();
     if bytes > COMMAND_BYTES_MAX {
         let message =

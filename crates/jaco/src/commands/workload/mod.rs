@@ -1,6 +1,7 @@
 //! Commands for deployments and their replicas.
 
 pub(crate) mod apply;
+mod attached;
 pub(crate) mod cp;
 pub(crate) mod delete;
 pub(crate) mod diff;

@@ -2,19 +2,21 @@
 
 use std::time::Duration;
 
-use jaco_client::{Client, fresh_request_id};
-use jaco_proto::v1::{JobsRequest, RunInfo, RunJobRequest};
+use jaco_client::{Client, ClientError, fresh_request_id};
+use jaco_proto::v1::{ExecStart, JobsRequest, RunInfo, RunJobRequest};
 use jaco_types::ErrorCode;
 use jaco_types::code::ExitCode;
 use serde_json::json;
 use tokio::time::Instant;
 
+use super::attached::{Abandoned, How, connect};
 use crate::error::CliError;
 use crate::format::time;
 use crate::session::Session;
+use crate::session::replica::Named;
 use crate::session::wait::interrupted;
 use crate::view::json::without_null;
-use crate::view::{Summary, job};
+use crate::view::{Summary, job as view};
 
 /// How often the run is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -22,31 +24,68 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// How often it is told that it goes on: job runners kill a process without output.
 const TOLD_EVERY: Duration = Duration::from_secs(15);
 
-/// Run a job now
+/// Run a job now, or a command beside a replica
 ///
-/// Begins a run of a service with `deploy.mode: replicated-job` or `global-job`, with its present spec and whatever its
-/// schedule, and waits for its end. The exit code is that of its container: of the first that failed, if one of several
-/// replicas did. It is refused while the job runs. The run goes on when this command ends; `jaco get job` lists it, and
-/// `jaco logs` shows its output until the next run.
+/// Without a command, begins a run of a service with `deploy.mode: replicated-job` or `global-job`, with its present spec and
+/// whatever its schedule, and waits for its end. The exit code is that of its container: of the first that failed, if one of
+/// several replicas did. It is refused while the job runs. The run goes on when this command ends; `jaco get job` lists it,
+/// and `jaco logs` shows its output until the next run.
+///
+/// With a command, runs it in a container of its own beside a running replica: with the image, environment, secrets,
+/// volumes and limits of the replica, and in its network, so that other services have the same names. The command replaces
+/// that of the service and keeps its entry point. Input, output, terminal and exit code are as with `jaco exec`. The
+/// container is no replica: nothing is sent to it, checks or restarts it, and it is removed once the command has exited or
+/// this one ends.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   jaco run shop/report
   jaco run shop/report --detach && jaco logs shop/report --follow
-  jaco get job shop/report           its earlier runs")]
+  jaco get job shop/report           its earlier runs
+  jaco run shop/web -- rake db:migrate
+  jaco run shop/web --entrypoint sh -- -c 'env | sort'")]
 pub(crate) struct Args {
-    /// The job
-    #[arg(value_name = "DEPLOYMENT/SERVICE")]
+    /// The job; with a command, a service or one replica of it
+    #[arg(value_name = "DEPLOYMENT/SERVICE[/N]|REPLICA")]
     of: String,
     /// Return as soon as the run has begun
-    #[arg(long)]
+    #[arg(long, conflicts_with = "command")]
     detach: bool,
     /// Maximum time to wait; the run goes on after it
-    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = time::duration)]
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = time::duration, conflicts_with = "command")]
     timeout: Duration,
+    /// Program in place of the service's entry point
+    #[arg(
+        long,
+        value_name = "PROGRAM",
+        default_value = "",
+        hide_default_value = true,
+        requires = "command"
+    )]
+    entrypoint: String,
+    #[command(flatten)]
+    how: How,
+    /// The command and its arguments
+    #[arg(value_name = "COMMAND", last = true)]
+    command: Vec<String>,
 }
 
-/// Returns the exit code of the job.
+/// Returns the exit code of the job or command.
 pub(crate) async fn run(session: &mut Session, args: Args) -> Result<u8, CliError> {
+    if args.command.is_empty() { job(session, args).await } else { beside(session, args).await }
+}
+
+/// Runs a command beside a replica.
+async fn beside(session: &mut Session, args: Args) -> Result<u8, CliError> {
+    let client = session.client()?;
+    let replica = Named::parse(&args.of).replica(&client).await?;
+    let start = args.how.start(session, replica, args.command);
+    let start = ExecStart { entrypoint: args.entrypoint, ..start };
+    let exec = client.run_beside(start.clone()).await?;
+    connect(session, exec, &start, Abandoned::Ends).await
+}
+
+/// Runs a job.
+async fn job(session: &mut Session, args: Args) -> Result<u8, CliError> {
     let Some((deployment, service)) = args.of.split_once('/') else {
         let message = format!("{:?} does not name a service", args.of);
         return Err(CliError::usage(message, "write DEPLOYMENT/SERVICE, such as shop/report"));
@@ -57,7 +96,7 @@ pub(crate) async fn run(session: &mut Session, args: Args) -> Result<u8, CliErro
         service: service.to_owned(),
         request_id: fresh_request_id(),
     };
-    let begun = client.run_job(request).await?;
+    let begun = client.run_job(request).await.map_err(|error| no_job(&args.of, error))?;
     if args.detach {
         let json = json!({ "deployment": deployment, "service": service, "run": begun.number });
         let text = format!("run {} of {} has begun\n", begun.number, args.of);
@@ -70,13 +109,25 @@ pub(crate) async fn run(session: &mut Session, args: Args) -> Result<u8, CliErro
     let json = without_null(json!({
         "deployment": deployment,
         "service": service,
-        "run": job::run_json(&ended),
+        "run": view::run_json(&ended),
     }));
     let took = time::ago(ended.begun_at_ms, ended.ended_at_ms);
     let text =
-        format!("run {} of {} {} after {took}\n", ended.number, args.of, job::result(&ended));
+        format!("run {} of {} {} after {took}\n", ended.number, args.of, view::result(&ended));
     session.done(&Summary { json, text })?;
     Ok(code(&ended))
+}
+
+/// Whoever names a service that is no job may have meant a command.
+fn no_job(of: &str, error: ClientError) -> CliError {
+    let Some(refusal) = error.rejection().filter(|it| it.code == ErrorCode::InvalidRequest) else {
+        return error.into();
+    };
+    CliError::Refused {
+        code: refusal.code,
+        message: refusal.message.clone(),
+        help: Some(format!("`jaco run {of} -- COMMAND` runs a command beside a replica of it")),
+    }
 }
 
 /// The run that is waited for.
