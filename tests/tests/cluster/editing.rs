@@ -19,7 +19,8 @@ fn says(out: &Output) -> String {
 }
 
 async fn stored(cluster: &Cluster) -> v1::GetDeploymentResponse {
-    let request = v1::GetDeploymentRequest { name: "shop".to_owned(), revision: 0 };
+    let request =
+        v1::GetDeploymentRequest { name: "shop".to_owned(), revision: 0, ..Default::default() };
     cluster.client().get_deployment(request).await.expect("it is there")
 }
 

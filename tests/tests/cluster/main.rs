@@ -28,6 +28,7 @@ mod failover;
 mod forwarding;
 mod freshness;
 mod frozen;
+mod given_up;
 mod images;
 mod json_api;
 mod kek;
@@ -44,6 +45,7 @@ mod openmetrics;
 mod operator_certificates;
 mod orders;
 mod outages;
+mod overtaken;
 mod page;
 mod page_reading;
 #[path = "../pebble.rs"]

@@ -5,7 +5,7 @@ use std::fs;
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request};
 use jaco_pki::{Dialer, TrustBundle};
-use jaco_testkit::{Cluster, Engine, Node, v1};
+use jaco_testkit::{Cluster, Engine, Node, memory, v1};
 use tokio::task::JoinSet;
 use tokio::time::{Duration, timeout};
 
@@ -18,10 +18,7 @@ const BEGUN_BYTES: usize = 5;
 
 /// Bytes of memory that a daemon has.
 pub(crate) fn resident(node: &Node) -> usize {
-    let status = fs::read_to_string(format!("/proc/{}/status", node.pid())).expect("it runs");
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("it has memory");
-    let kib: usize = line.split_whitespace().nth(1).expect("a value").parse().expect("a number");
-    kib << 10
+    usize::try_from(memory::resident(node.pid())).expect("it is in memory")
 }
 
 /// Calls a method on one stream and sends so much of a message, or as much as is taken. Returns the `grpc-status` of

@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jaco_state::command::DeploymentApply;
+use jaco_state::view::serving_revision;
 use jaco_state::{ClusterState, Entry, Outcome, apply};
+use jaco_types::spec::DeploymentSpec;
 use jaco_types::{
     Availability, Hostname, Identity, Node, NodeFacts, NodeId, NodeStatus, Rejection, ServiceKey,
     StateIndex, Timestamp,
@@ -28,7 +30,7 @@ pub struct Hypothesis {
 /// The hypothetical cluster, before the planner answers it.
 ///
 /// # Errors
-/// The refusal of `apply`, where a service could not be given its size.
+/// The refusal of `apply`, where a service could not be given its size; or that of a change where no revision is what serves.
 pub fn suppose(
     input: &PlanInput<'_>,
     hypothesis: &Hypothesis,
@@ -92,7 +94,7 @@ fn newcomer(
     }
 }
 
-/// Applies each deployment again with other numbers; services that are not wanted are passed over.
+/// Applies what serves of each deployment with other numbers, as `jaco scale` does; services that it lacks are passed over.
 fn scale(
     state: &mut ClusterState,
     now: Timestamp,
@@ -100,7 +102,10 @@ fn scale(
 ) -> Result<(), Rejection> {
     for (key, replicas) in scaled {
         let Some(deployment) = state.deployments.get(&key.deployment) else { continue };
-        let mut spec = deployment.spec().clone();
+        let serving = serving_revision(state, deployment);
+        let serving = serving.map_err(|part| part.refusal(&deployment.name))?;
+        let Some(record) = deployment.revisions.get(&serving) else { continue };
+        let mut spec = DeploymentSpec::clone(&record.spec);
         let Some(service) = spec.services.get_mut(&key.service) else { continue };
         std::sync::Arc::make_mut(service).replicas = *replicas;
         let index = StateIndex(state.index.0.saturating_add(1));

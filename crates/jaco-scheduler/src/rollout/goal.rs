@@ -1,6 +1,6 @@
 //! What a service's replicas should become, and what they go back to.
 
-use jaco_types::spec::ServiceSpec;
+use jaco_state::view::{asks_differently, goes_back_to};
 use jaco_types::{Revision, RolloutState};
 
 use crate::draft::{Goal, InstanceDraft, Roll, ServiceDraft};
@@ -23,35 +23,13 @@ pub(crate) fn set_goal(service: &mut ServiceDraft<'_>) {
 
 pub(super) fn goal_after_abort<'a>(service: &ServiceDraft<'a>) -> Goal<'a> {
     let wanted = Goal { roll: Roll::Paused, ..service.goal() };
-    let Some(revision) = previous_good(service) else { return wanted };
+    let rollout = service.record.rollout.as_ref();
+    let revision = goes_back_to(service.deployment, &service.key.service, rollout);
+    let Some(revision) = revision else { return wanted };
     match service.spec_at(revision) {
         Some(spec) => Goal { revision, spec, roll: Roll::Back },
         None => wanted,
     }
-}
-
-/// The revision that the rollout led away from; where replicas had none in common, the newest before
-/// the wanted one that is kept. Either asks for something else of this service.
-fn previous_good(service: &ServiceDraft<'_>) -> Option<Revision> {
-    let target = service.deployment.revision;
-    let unwanted = service.spec_at(target);
-    let is_other = |revision: &Revision| match (service.spec_at(*revision), unwanted) {
-        (Some(spec), Some(unwanted)) => asks_differently(spec, unwanted),
-        (Some(_), None) => true,
-        (None, _) => false,
-    };
-    let led_away_from = service.record.rollout.as_ref().map(|rollout| rollout.previous_revision);
-    let kept = || service.deployment.revisions.range(..target).map(|(revision, _)| *revision);
-    led_away_from.filter(is_other).or_else(|| kept().rev().find(is_other))
-}
-
-/// Whether one spec asks for other containers than another, for another number of them, or for other
-/// places.
-pub(super) fn asks_differently(one: &ServiceSpec, other: &ServiceSpec) -> bool {
-    one.hash != other.hash
-        || one.replicas != other.replicas
-        || one.placement != other.placement
-        || one.scheduling != other.scheduling
 }
 
 /// Whether the wanted revision is new to the planner and asks for something else of the service than

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use jaco_scheduler::hypothetical::{Hypothesis, suppose};
 use jaco_scheduler::whatif::{lose, survival};
 use jaco_scheduler::{PlanInput, plan};
-use jaco_types::{Availability, Millis, NodeFacts, NodeStatus};
+use jaco_types::{Availability, Millis, NodeFacts, NodeStatus, ReplicaState, Revision};
 
 use crate::cluster::{Cluster, Service, hostname, key, resources, service};
 
@@ -151,6 +151,44 @@ fn scaled_services_are_applied() {
     assert_eq!(desired(&scaled(&[("blog", "web", 9), ("shop", "db", 9)])), (1, vec![4]));
     assert_eq!(unplaced(&cluster, &scaled(&[("shop", "web", 6)])), 0);
     assert_eq!(unplaced(&cluster, &scaled(&[("shop", "web", 7)])), 1);
+}
+
+/// R-CLI-2, R-ROLL-3: after a revision was given up, another number is supposed of what serves, as with `jaco scale`;
+/// where no revision is what serves, it is refused likewise.
+#[test]
+fn what_serves_is_scaled_and_not_what_failed() {
+    let fails = |services: &[Service]| {
+        let mut cluster = Cluster::of(&["n1", "n2", "n3"]);
+        cluster.apply("shop", &[service("web", "w:1").replicas(2)]);
+        cluster.settle();
+        cluster.apply("shop", services);
+        cluster.pass();
+        for _ in 0..3 {
+            cluster.see("shop-web-0", ReplicaState::Failed);
+            cluster.advance(Millis::from_secs(1), &[]);
+            cluster.pass();
+        }
+        cluster
+    };
+    let scaled = Hypothesis { scaled: [(key("shop", "web"), 3)].into(), ..Hypothesis::default() };
+
+    let cluster = fails(&[service("web", "w:2").replicas(2)]);
+    let (state, _) = suppose(&cluster.input(), &scaled).unwrap();
+    let deployment = state.deployments.values().next().unwrap();
+    let web = |revision: u64| {
+        let spec = &deployment.revisions.get(&Revision(revision)).unwrap().spec;
+        let web = spec.services.values().next().unwrap();
+        (web.hash, web.replicas)
+    };
+    assert_eq!((deployment.revision.0, web(3)), (3, (web(1).0, 3)));
+    assert_ne!(web(2).0, web(1).0);
+
+    let cluster = fails(&[service("web", "w:2").replicas(2), service("cache", "c")]);
+    let refused = suppose(&cluster.input(), &scaled).unwrap_err().to_string();
+    assert!(
+        refused.contains("revision 2 of shop was rolled back to 1, without cache"),
+        "{refused}"
+    );
 }
 
 /// For each value of an attribute, who would wait that does not wait now.

@@ -27,7 +27,7 @@ use jaco_state::contents::NamedContent;
 use jaco_state::{Content, Deployment, Table};
 use jaco_types::spec::{DeploymentSpec, Reach};
 use jaco_types::{
-    ContentId, DeploymentName, ErrorCode, NamedKey, Node, NodeId, Rejection, Scheduling,
+    ContentId, DeploymentName, ErrorCode, NamedKey, Node, NodeId, Rejection, Revision, Scheduling,
     ServiceKey, ServiceName, Timestamp,
 };
 use serde_json::Value;
@@ -144,14 +144,17 @@ pub(crate) fn admit(request: &v1::ApplyRequest, stored: &Stored) -> Result<Admit
     Ok(Admitted { name, spec, reaches, warnings })
 }
 
-/// The request with the restart counts of the desired revision, if it has any.
+/// The request with the restart counts of the revision that it was made from, else of the desired one, if that has any.
 fn with_restarts(
     request: &v1::ApplyRequest,
-    desired: Option<&Deployment>,
+    stored: Option<&Deployment>,
 ) -> Option<v1::ApplyRequest> {
-    let desired: Value = serde_json::from_str(&desired?.spec().compose).ok()?;
+    let deployment = stored?;
+    let made_from = deployment.revisions.get(&Revision(request.made_from));
+    let spec = made_from.map_or_else(|| deployment.spec(), |record| &record.spec);
+    let counted: Value = serde_json::from_str(&spec.compose).ok()?;
     let mut model: Value = serde_json::from_str(&request.compose_json).ok()?;
-    let kept = restart::keep(&mut model, &desired);
+    let kept = restart::keep(&mut model, &counted);
     kept.then(|| v1::ApplyRequest { compose_json: model.to_string(), ..request.clone() })
 }
 

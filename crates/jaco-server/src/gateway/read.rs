@@ -121,7 +121,8 @@ async fn deployments(rpcs: &Rpcs) -> Result<Render, Rejection> {
 
 async fn stored(rpcs: &Rpcs, name: &str, query: &Query) -> Result<Render, Rejection> {
     let revision = query.number("revision", 1, u64::MAX)?.unwrap_or_default();
-    let request = v1::GetDeploymentRequest { name: name.to_owned(), revision };
+    let request =
+        v1::GetDeploymentRequest { name: name.to_owned(), revision, ..Default::default() };
     let found = rpcs.query().get_deployment(request).await.map_err(refused)?.into_inner();
     Ok(Box::new(move || {
         let compose = serde_json::from_str(&found.compose_json).map_err(unreadable)?;

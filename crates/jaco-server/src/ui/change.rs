@@ -49,7 +49,7 @@ async fn attempt(rpcs: &Rpcs, action: &Action, once: &Once) -> Result<(), Reject
     let request_id = once.request_id.clone();
     match action {
         Action::Scale { deployment, .. } | Action::Restart { deployment, .. } => {
-            let stored = stored(rpcs, deployment, based_on(once)?).await?;
+            let stored = serving(rpcs, deployment, based_on(once)?).await?;
             let request = v1::ApplyRequest { request_id, ..revised(stored, action)? };
             rpcs.deploy().apply(request).await.map_err(refused)?;
         }
@@ -166,20 +166,21 @@ async fn refuse_bound(rpcs: &Rpcs, node: &str) -> Result<(), Rejection> {
     Err(Rejection::new(ErrorCode::CannotPlace, message))
 }
 
-/// A revision of a deployment as it is stored; 0 for the desired one.
+/// What an action changes: the revision that serves instead of a desired one; 0 for whichever is desired now.
 ///
 /// # Errors
 /// If there is none.
-pub(super) async fn stored(
+pub(super) async fn serving(
     rpcs: &Rpcs,
     deployment: &str,
     revision: u64,
 ) -> Result<v1::GetDeploymentResponse, Rejection> {
-    let request = v1::GetDeploymentRequest { name: deployment.to_owned(), revision };
+    let name = deployment.to_owned();
+    let request = v1::GetDeploymentRequest { name, revision, serving: true };
     Ok(rpcs.query().get_deployment(request).await.map_err(refused)?.into_inner())
 }
 
-/// The stored revision as an action leaves it, refused by then if another one is desired.
+/// The revision that serves as an action leaves it, refused by then if another one is desired.
 ///
 /// # Errors
 /// If there is no such service, or jaco.yaml sets its number of replicas.
@@ -221,7 +222,8 @@ pub(super) fn revised(
         secrets: stored.secrets,
         // Their size was checked when they were first applied.
         max_file_bytes: u64::MAX,
-        based_on: stored.revision,
+        based_on: stored.instead_of,
+        made_from: stored.revision,
         ..v1::ApplyRequest::default()
     })
 }

@@ -135,7 +135,8 @@ async fn stored(
     name: &str,
     revision: u64,
 ) -> Result<v1::GetDeploymentResponse, Rejection> {
-    let request = v1::GetDeploymentRequest { name: name.to_owned(), revision };
+    let request =
+        v1::GetDeploymentRequest { name: name.to_owned(), revision, ..Default::default() };
     rpcs.query().get_deployment(request).await.map(Response::into_inner).map_err(refused)
 }
 

@@ -8,7 +8,7 @@ use jaco_ui::{ActionPage, Once, Outcome, Part, Supposed, WhatifPage};
 use tonic::codegen::http::StatusCode;
 use tonic::codegen::http::request::Parts;
 
-use super::change::{drained, revised, stored};
+use super::change::{drained, revised, serving};
 use super::origin::parameter;
 use super::read::{Render, cluster, in_words, part, problem, status, with_cluster};
 use crate::forward::fresh_request_id;
@@ -110,13 +110,13 @@ async fn preview(rpcs: &Rpcs, request: v1::WhatifRequest) -> Part<v1::Preview> {
 async fn based_on(rpcs: &Rpcs, action: &Action) -> Result<Option<u64>, Rejection> {
     match action {
         Action::Scale { deployment, replicas: None, .. } => {
-            stored(rpcs, deployment, 0).await?;
+            serving(rpcs, deployment, 0).await?;
             Ok(None)
         }
         Action::Scale { deployment, .. } | Action::Restart { deployment, .. } => {
-            let stored = stored(rpcs, deployment, 0).await?;
-            let revision = stored.revision;
-            revised(stored, action)?;
+            let serving = serving(rpcs, deployment, 0).await?;
+            let revision = serving.instead_of;
+            revised(serving, action)?;
             Ok(Some(revision))
         }
         Action::Remove { node } | Action::RemoveLost { node } => {

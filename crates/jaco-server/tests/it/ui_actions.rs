@@ -5,7 +5,10 @@ use jaco_proto::v1::cluster_client::ClusterClient;
 use jaco_proto::v1::deploy_client::DeployClient;
 use jaco_proto::v1::query_client::QueryClient;
 use jaco_server::permission::Needs;
-use jaco_types::Role;
+use jaco_state::command::{Batch, Change};
+use jaco_types::{
+    Author, Identity, Revision, Role, Rollout, RolloutState, Scheduling, ServiceKey, Timestamp,
+};
 use jaco_ui::action::Action;
 use jaco_ui::headers;
 use tonic::codegen::http::{Method, StatusCode};
@@ -32,7 +35,8 @@ const ACTIONS: [&str; 13] = [
 ];
 
 async fn stored(served: &Served) -> Option<v1::GetDeploymentResponse> {
-    let request = v1::GetDeploymentRequest { name: "shop".to_owned(), revision: 0 };
+    let request =
+        v1::GetDeploymentRequest { name: "shop".to_owned(), revision: 0, ..Default::default() };
     let found = QueryClient::new(served.local.clone()).get_deployment(request).await;
     found.ok().map(tonic::Response::into_inner)
 }
@@ -126,6 +130,108 @@ async fn forms_do_what_their_pages_say() {
         let by = found.last().map(|(by, _)| by.as_str());
         assert_eq!(by, Some("operator:ann"), "{action}: {found:?}");
     }
+    end(served).await;
+}
+
+/// Gives a revision of `shop/web` up for the first one, as the planner does.
+async fn give_up(served: &Served, revision: u64) {
+    let rollout = Rollout {
+        target_revision: Revision(revision),
+        previous_revision: Revision(1),
+        total_steps: 1,
+        current_step: 0,
+        state: RolloutState::Aborted,
+        failure_reason: "step_timeout".to_owned(),
+        started_at: Timestamp(0),
+        last_step_at: Timestamp(0),
+        prepull: None,
+        rollback_progress: None,
+        in_flight: [].into(),
+    };
+    let record = Scheduling {
+        planned_revision: Revision(revision),
+        rollout: Some(rollout),
+        ..Scheduling::default()
+    };
+    let (deployment, service) = ("shop".parse().unwrap(), "web".parse().unwrap());
+    let service = ServiceKey { deployment, service };
+    let change = Change::SchedulingSet { service, record: Box::new(record) };
+    let based_on = served.node.store.read(|state| state.index);
+    let by = Author { by: Identity::Scheduler, origin: None };
+    let batch = Batch::new(based_on, vec![change]).into();
+    served.node.commit(by, "", batch).await.unwrap();
+}
+
+/// R-OPS-1, R-ROLL-3: after a revision was given up, forms change what serves, not what failed.
+#[tokio::test(flavor = "multi_thread")]
+async fn forms_change_what_serves() {
+    for (action, changed) in
+        [(ACTIONS[0], r#""replicas":3"#), (ACTIONS[1], r#""jaco.restart":"1""#)]
+    {
+        let served = with_deployment().await;
+        let cookie = signed_in(&served, "ann", Role::Operator).await;
+        apply(&served, "web:2").await;
+        give_up(&served, 2).await;
+        let sent = form(&served, &cookie, action).await.send(&served, &cookie).await;
+        assert_eq!(sent.status, StatusCode::SEE_OTHER, "{action}: {}", sent.text);
+        let model = stored(&served).await.unwrap();
+        assert_eq!(model.revision, 3, "{action}");
+        assert!(model.compose_json.contains(r#""image":"web:1""#), "{}", model.compose_json);
+        assert!(model.compose_json.contains(changed), "{}", model.compose_json);
+        end(served).await;
+    }
+}
+
+/// R-ROLL-3, R-CLI-6: after a restart was given up, a new number of replicas changes that alone; an apply of the files is
+/// another attempt at the restart.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restart_that_was_given_up_stays_so() {
+    let served = with_deployment().await;
+    let cookie = signed_in(&served, "ann", Role::Operator).await;
+    let restart = form(&served, &cookie, ACTIONS[1]).await.send(&served, &cookie).await;
+    assert_eq!(restart.status, StatusCode::SEE_OTHER, "{}", restart.text);
+    give_up(&served, 2).await;
+    let before = stored(&served).await.unwrap();
+    assert!(before.revision == 2 && before.compose_json.contains("jaco.restart"), "{before:?}");
+    apply(&served, "web:1").await;
+    let again = stored(&served).await.unwrap();
+    assert_eq!((again.revision, &again.compose_json), (3, &before.compose_json));
+
+    give_up(&served, 3).await;
+    let scale = form(&served, &cookie, ACTIONS[0]).await.send(&served, &cookie).await;
+    assert_eq!(scale.status, StatusCode::SEE_OTHER, "{}", scale.text);
+    let after = stored(&served).await.unwrap();
+    assert_eq!(after.revision, 4);
+    assert!(after.compose_json.contains(r#""replicas":3"#), "{}", after.compose_json);
+    assert!(!after.compose_json.contains("jaco.restart"), "{}", after.compose_json);
+    end(served).await;
+}
+
+/// R-ROLL-3, R-CLI-6: a change that was made before its revision was given up does not bring that back.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_of_what_was_given_up_meanwhile_is_stale() {
+    let served = with_deployment().await;
+    apply(&served, "web:2").await;
+    let name = "shop".to_owned();
+    let serving = v1::GetDeploymentRequest { name, serving: true, ..Default::default() };
+    let mut query = QueryClient::new(served.local.clone());
+    let read = query.get_deployment(serving.clone()).await.unwrap().into_inner();
+    assert_eq!((read.revision, read.instead_of), (2, 2));
+    give_up(&served, 2).await;
+    let change = |read: &v1::GetDeploymentResponse| v1::ApplyRequest {
+        compose_json: read.compose_json.replace("\"image\"", "\"labels\":{\"a\":\"b\"},\"image\""),
+        based_on: read.instead_of,
+        made_from: read.revision,
+        ..Default::default()
+    };
+    let mut deploy = DeployClient::new(served.local.clone());
+    let refused = deploy.apply(change(&read)).await.unwrap_err();
+    assert!(refused.message().contains("revision 2 of shop, which does not serve"), "{refused:?}");
+    assert_eq!(stored(&served).await.unwrap().revision, 2);
+
+    let read = query.get_deployment(serving).await.unwrap().into_inner();
+    assert_eq!((read.revision, read.instead_of), (1, 2));
+    assert_eq!(deploy.apply(change(&read)).await.unwrap().into_inner().revision, 3);
     end(served).await;
 }
 

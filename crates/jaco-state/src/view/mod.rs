@@ -15,6 +15,7 @@ mod renewal;
 mod replica;
 mod rotation;
 mod routing;
+mod serving;
 
 pub use backup::{BACKUP_PAUSE_MAX, backup_tried_at};
 pub use contents::users;
@@ -33,3 +34,4 @@ pub use renewal::renew_at;
 pub use replica::{ReplicaView, is_running, replica, restart_at, slots_of};
 pub use rotation::{HeldConnections, HeldTrust, RotationDuty, rotation_duty};
 pub use routing::{Endpoint, endpoints, in_routing};
+pub use serving::{WentBackInPart, asks_differently, goes_back_to, serving_revision};

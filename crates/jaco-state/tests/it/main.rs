@@ -47,5 +47,6 @@ mod rotation;
 mod rotation_laws;
 mod route_laws;
 mod routes;
+mod serving;
 mod steps;
 mod terminations;

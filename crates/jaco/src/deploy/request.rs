@@ -55,7 +55,11 @@ pub(crate) async fn warn(
     manifest: &ManifestRequest,
 ) -> Result<BTreeSet<String>, CliError> {
     let request = &manifest.request;
-    let stored = GetDeploymentRequest { name: request.deployment.clone(), revision: 0 };
+    let stored = GetDeploymentRequest {
+        name: request.deployment.clone(),
+        revision: 0,
+        ..Default::default()
+    };
     let stored = match session.client()?.get_deployment(stored).await {
         Ok(stored) => Some(stored),
         // What is refused now is refused again, and then reported.

@@ -98,7 +98,8 @@ impl Restore<'_> {
     }
 
     async fn current(&self, name: &str) -> Result<Option<GetDeploymentResponse>, RestoreError> {
-        let request = GetDeploymentRequest { name: name.to_owned(), revision: 0 };
+        let request =
+            GetDeploymentRequest { name: name.to_owned(), revision: 0, ..Default::default() };
         match self.client.get_deployment(request).await {
             Ok(current) => Ok(Some(current)),
             Err(ClientError::Refused(Rejection {

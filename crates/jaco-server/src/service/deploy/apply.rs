@@ -7,9 +7,10 @@ use async_trait::async_trait;
 use jaco_proto::v1;
 use jaco_state::audit::AuditKind;
 use jaco_state::command::{AuditNote, DeploymentApply, DeploymentDelete, SpecChange};
+use jaco_state::view::serving_revision;
 use jaco_state::{ClusterState, Outcome};
 use jaco_types::spec::DeploymentSpec;
-use jaco_types::{Author, DeploymentName, NodeId, Rejection, RequestId, Revision, Role};
+use jaco_types::{Author, DeploymentName, ErrorCode, NodeId, Rejection, RequestId, Revision, Role};
 use tracing::warn;
 
 use super::preview::{check_preview, forecast_apply, required};
@@ -95,6 +96,9 @@ impl Write for v1::ApplyRequest {
                 return Err(refused(member, by, &request, rejection).await);
             }
         }
+        if !was_executed(member, &request.request_id) {
+            member.store.read(|state| check_made_from(state, &name, &request))?;
+        }
         admission.done(|| vec![("jaco.deployment", name.to_string())]);
         let commit = Step::begin(member, place, "commit");
         let applied = member.commit(by, &request.request_id, command).await?;
@@ -171,6 +175,27 @@ async fn refused(
         warn!(%error, "could not audit a refused apply");
     }
     rejection
+}
+
+/// A change that was made from what served must not bring back what was given up meanwhile: the node that its asker read
+/// from may not have known that. Whether the desired revision is still the same is checked by the commit.
+fn check_made_from(
+    state: &ClusterState,
+    name: &DeploymentName,
+    request: &v1::ApplyRequest,
+) -> Result<(), Rejection> {
+    let Some(deployment) = state.deployments.get(name) else { return Ok(()) };
+    if request.made_from == 0 || request.based_on != deployment.revision.0 {
+        return Ok(());
+    }
+    let made_from = Revision(request.made_from);
+    if serving_revision(state, deployment) == Ok(made_from) {
+        return Ok(());
+    }
+    let message = format!(
+        "the change was made from revision {made_from} of {name}, which does not serve by now"
+    );
+    Err(Rejection::new(ErrorCode::StalePlan, message))
 }
 
 /// Whether this request was executed before. It is repeated because its answer was lost, so its own effect must

@@ -2,6 +2,8 @@
 
 use jaco_proto::v1;
 use jaco_state::ClusterState;
+use jaco_state::deployment::Deployment;
+use jaco_state::view::serving_revision;
 use jaco_types::{DeploymentName, ErrorCode, Rejection, Revision, Rights};
 
 use super::uploads;
@@ -23,10 +25,12 @@ pub(super) fn get(
     let deployment = state.deployments.get(&name);
     let deployment =
         deployment.ok_or_else(|| not_found(format!("there is no deployment {name}")))?;
-    let revision = match request.revision {
+    let asked = match request.revision {
         0 => deployment.revision,
         given => Revision(given),
     };
+    let revision =
+        if request.serving { serving_instead_of(state, deployment, asked)? } else { asked };
     let record = deployment.revisions.get(&revision);
     let record = record.ok_or_else(|| {
         not_found(format!("deployment {name} has no revision {revision}, or not any more: `jaco history {name}` lists \
@@ -49,7 +53,21 @@ pub(super) fn get(
         } else {
             without_trees(files.secrets)
         },
+        instead_of: if request.serving { asked.0 } else { 0 },
     })
+}
+
+/// The revision that a change of what runs is made from, where `asked` is what its asker knows as the desired one. If it
+/// is not that any more, the change is refused as stale, or was done already.
+fn serving_instead_of(
+    state: &ClusterState,
+    deployment: &Deployment,
+    asked: Revision,
+) -> Result<Revision, Rejection> {
+    if asked != deployment.revision {
+        return Ok(asked);
+    }
+    serving_revision(state, deployment).map_err(|part| part.refusal(&deployment.name))
 }
 
 fn without_trees(mut secrets: Vec<v1::FileUpload>) -> Vec<v1::FileUpload> {

@@ -433,7 +433,7 @@ impl Outside<'_> {
                         ),
                     ),
                     _ => (
-                        format!("does not accept at port {port} within 250 ms"),
+                        format!("does not accept at port {port} within 250 ms, tried twice"),
                         format!(
                             "see whether it hangs, and the tunnel between the nodes: jaco logs {replica}; jaco doctor"
                         ),

@@ -3,7 +3,7 @@
 use jaco_client::fresh_request_id;
 use jaco_proto::v1::RebalanceRequest;
 
-use crate::session::{CommandResult, Session};
+use crate::session::{CommandResult, Session, unless_overtaken};
 use crate::view::rebalance::{LoadMoves, PlacementMoves};
 
 /// Rebalance replicas between nodes
@@ -62,13 +62,16 @@ impl Goal {
 
 pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
     let Args { apply, max, goal, .. } = args;
-    let request = RebalanceRequest {
-        apply,
-        max_moves: max.unwrap_or_default(),
-        goal: goal.as_str().to_owned(),
-        request_id: if apply { fresh_request_id() } else { String::new() },
-    };
-    let answer = session.client()?.rebalance(request).await?;
+    let answer = unless_overtaken(session, async |session| {
+        let request = RebalanceRequest {
+            apply,
+            max_moves: max.unwrap_or_default(),
+            goal: goal.as_str().to_owned(),
+            request_id: if apply { fresh_request_id() } else { String::new() },
+        };
+        Ok(session.client()?.rebalance(request).await?)
+    })
+    .await?;
     match goal {
         Goal::Load => session.done(&LoadMoves(&answer)),
         Goal::Spread => {

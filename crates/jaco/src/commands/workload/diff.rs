@@ -100,7 +100,7 @@ async fn get(
     name: &str,
     revision: u64,
 ) -> Result<GetDeploymentResponse, CliError> {
-    let request = GetDeploymentRequest { name: name.to_owned(), revision };
+    let request = GetDeploymentRequest { name: name.to_owned(), revision, ..Default::default() };
     Ok(session.client()?.get_deployment(request).await?)
 }
 

@@ -17,6 +17,8 @@ use crate::session::{CommandResult, Session};
 /// Replaces each replica with a new one of the same spec, one after another, and rolls back if the new
 /// ones do not become healthy. The image digest stays the same, unless the service has `pull_policy:
 /// always`: then it is resolved again. An apply of the same files afterwards changes nothing.
+///
+/// After a rollout was rolled back, the revision that serves is restarted, and not the one that failed.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   jaco restart shop/web

@@ -15,7 +15,8 @@ use crate::session::{CommandResult, Session};
 /// Set the number of replicas of a service
 ///
 /// Applies the stored spec with the new number as a new revision. The next `jaco apply` of the files
-/// sets the number in the files again.
+/// sets the number in the files again. After a rollout was rolled back, that is the spec which serves, and
+/// not the one that failed.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   jaco scale shop/web 5

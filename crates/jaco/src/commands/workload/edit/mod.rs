@@ -56,7 +56,7 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
     let name = args.deployment.as_str();
-    let request = GetDeploymentRequest { name: name.to_owned(), revision: 0 };
+    let request = GetDeploymentRequest { name: name.to_owned(), revision: 0, ..Default::default() };
     let stored = session.client()?.get_deployment(request).await?;
     let original = Texts::of(&stored)?;
     let folder = match &args.from {

@@ -143,7 +143,7 @@ pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
             session.done(&Deployments { deployments, allocations })
         }
         Kind::Deployment { name, revision } => {
-            let request = GetDeploymentRequest { name, revision };
+            let request = GetDeploymentRequest { name, revision, ..Default::default() };
             let stored = client.get_deployment(request).await?;
             session.done(&StoredSpec::new(&stored)?)
         }
@@ -230,7 +230,8 @@ async fn key_values(session: &mut Session, client: &Client, service: &str) -> Co
     let status = client.read_status(scoped(StatusScope::Deployments)).await?;
     let mut rows = Vec::new();
     for deployment in status.deployments {
-        let request = GetDeploymentRequest { name: deployment.name, revision: 0 };
+        let request =
+            GetDeploymentRequest { name: deployment.name, revision: 0, ..Default::default() };
         rows.extend(key_values::of_deployment(&client.get_deployment(request).await?)?);
     }
     rows.retain(|row| {
