@@ -220,8 +220,8 @@ impl Router {
     }
 
     /// Opens the sockets of the edge that could not be opened before.
-    pub(crate) fn open_failed_listeners(&mut self) {
-        self.listeners.open_failed();
+    pub(crate) fn open_missing_listeners(&mut self) {
+        self.listeners.open_missing();
         self.see_listeners();
     }
 

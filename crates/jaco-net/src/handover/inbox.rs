@@ -375,7 +375,7 @@ mod tests {
             router
         };
         let (router, gone) = tokio::join!(start, dropped(&mut inbox));
-        assert_eq!((gone, router.listeners.failures()), (planned, BTreeMap::new()));
+        assert_eq!((gone, router.listeners.missing()), (planned, BTreeMap::new()));
         let (key, socket) = taken(&mut inbox).await;
         assert_eq!(key, planned);
         assert!(socket::verify(planned, &socket).is_ok());

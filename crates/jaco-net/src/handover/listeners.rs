@@ -8,6 +8,7 @@ use jaco_dataplane::edge::ListenerKey;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
+use super::missing::Missing;
 use super::socket;
 
 /// The listeners that the router has. They are changed by its plan, and by what an edge hands back.
@@ -24,7 +25,7 @@ struct State {
     planned: Option<BTreeSet<ListenerKey>>,
     open: BTreeMap<ListenerKey, Open>,
     /// Why the others are not.
-    failed: BTreeMap<ListenerKey, String>,
+    missing: BTreeMap<ListenerKey, Missing>,
 }
 
 /// A listener that is open.
@@ -41,12 +42,12 @@ impl Listeners {
         let mut state = self.state();
         if state.planned.as_ref() != Some(planned) {
             state.planned = Some(planned.clone());
-            state.failed.retain(|key, _| planned.contains(key));
+            state.missing.retain(|key, _| planned.contains(key));
             self.count(state);
         }
     }
 
-    /// Opens those that are not open. What fails is in [`Listeners::failures`].
+    /// Opens those that are not open. What fails is in [`Listeners::missing`].
     pub(crate) fn open(&self, keys: &BTreeSet<ListenerKey>) {
         let mut state = self.state();
         for key in keys {
@@ -60,15 +61,19 @@ impl Listeners {
             match opened {
                 Ok(open) => {
                     info!(listener = %key, "listener opened");
-                    state.failed.remove(key);
+                    state.missing.remove(key);
                     state.open.insert(*key, open);
                 }
                 Err(error) => {
                     let why = socket::explain(*key, &error);
-                    if state.failed.get(key) != Some(&why) {
-                        warn!(listener = %key, %error, "listener not opened");
+                    match &why {
+                        known if state.missing.get(key) == Some(known) => {}
+                        Missing::Elsewhere => info!(listener = %key, "listener of another node"),
+                        Missing::Failed(_) => {
+                            warn!(listener = %key, %error, "listener not opened");
+                        }
                     }
-                    state.failed.insert(*key, why);
+                    state.missing.insert(*key, why);
                 }
             }
         }
@@ -76,9 +81,9 @@ impl Listeners {
     }
 
     /// Opens what is planned and could not be opened before.
-    pub(crate) fn open_failed(&self) {
-        let failed = self.state().failed.keys().copied().collect();
-        self.open(&failed);
+    pub(crate) fn open_missing(&self) {
+        let missing = self.state().missing.keys().copied().collect();
+        self.open(&missing);
     }
 
     /// Closes the router's copies.
@@ -106,7 +111,7 @@ impl Listeners {
         let is_planned = state.planned.as_ref().is_none_or(|planned| planned.contains(&key));
         if is_planned && !state.open.contains_key(&key) {
             info!(listener = %key, "listener taken over from the edge");
-            state.failed.remove(&key);
+            state.missing.remove(&key);
             state.open.insert(key, Open { socket: Arc::new(handed), number });
             self.count(state);
         }
@@ -119,8 +124,8 @@ impl Listeners {
     }
 
     /// Those that are planned and not open, each with the reason.
-    pub(crate) fn failures(&self) -> BTreeMap<ListenerKey, String> {
-        self.state().failed.clone()
+    pub(crate) fn missing(&self) -> BTreeMap<ListenerKey, Missing> {
+        self.state().missing.clone()
     }
 
     /// Those that are open, with their sockets.
@@ -159,12 +164,13 @@ mod tests {
         let other = socket::open(key).unwrap();
         listeners.plan(&planned);
         listeners.open(&planned);
-        let failures = listeners.failures();
-        assert!(failures[&key].contains("ss -ltnp"), "{failures:?}");
+        let missing = listeners.missing();
+        let Missing::Failed(why) = &missing[&key] else { panic!("{missing:?}") };
+        assert!(why.contains("ss -ltnp"), "{why}");
         assert_eq!(listeners.opened(), BTreeSet::new());
         drop(other);
-        listeners.open_failed();
-        assert_eq!((listeners.opened(), listeners.failures()), (planned, BTreeMap::new()));
+        listeners.open_missing();
+        assert_eq!((listeners.opened(), listeners.missing()), (planned, BTreeMap::new()));
         listeners.plan(&BTreeSet::new());
         listeners.close(&BTreeSet::from([key]));
         socket::open(key).unwrap();
@@ -195,8 +201,8 @@ mod tests {
         let of_edge = socket::open(key).unwrap();
         listeners.plan(&planned);
         listeners.open(&planned);
-        assert_eq!(listeners.failures().len(), 1);
+        assert_eq!(listeners.missing().len(), 1);
         listeners.adopt(key, of_edge);
-        assert_eq!((listeners.opened(), listeners.failures()), (planned, BTreeMap::new()));
+        assert_eq!((listeners.opened(), listeners.missing()), (planned, BTreeMap::new()));
     }
 }

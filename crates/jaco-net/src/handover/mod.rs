@@ -11,7 +11,7 @@
 //!
 //! ```text
 //! socket     opens a listener, and tells whether a socket is the listener that it is said to be
-//! listeners  those that the router has
+//! listeners  those that the router has; missing: why it has not the others
 //! record     what is said
 //! outbox     the router's end
 //! inbox      the edge's end
@@ -19,10 +19,12 @@
 
 mod inbox;
 mod listeners;
+mod missing;
 mod outbox;
 mod record;
 mod socket;
 
 pub use inbox::{Event, Inbox};
 pub(crate) use listeners::Listeners;
+pub(crate) use missing::Missing;
 pub(crate) use outbox::hand_over;

@@ -9,6 +9,8 @@ use jaco_dataplane::edge::{ListenerKey, Transport};
 use rustix::io::Errno;
 use socket2::{Domain, SockRef, Socket, Type};
 
+use super::missing::Missing;
+
 /// How many connections wait to be accepted, as far as the system allows it: those of the seconds without an edge.
 const BACKLOG: i32 = 4096;
 
@@ -56,8 +58,8 @@ fn bind(key: ListenerKey, address: IpAddr) -> io::Result<OwnedFd> {
 }
 
 /// Why a listener is not open, with what to do.
-pub(super) fn explain(key: ListenerKey, error: &io::Error) -> String {
-    match error.raw_os_error().map(Errno::from_raw_os_error) {
+pub(super) fn explain(key: ListenerKey, error: &io::Error) -> Missing {
+    Missing::Failed(match error.raw_os_error().map(Errno::from_raw_os_error) {
         Some(Errno::ADDRINUSE) => {
             let (program, port) = match key.transport {
                 Transport::Tcp => ("ss -ltnp", key.port),
@@ -67,12 +69,12 @@ pub(super) fn explain(key: ListenerKey, error: &io::Error) -> String {
                 "another program has it: stop that one, which `{program} 'sport = :{port}'` names"
             )
         }
-        Some(Errno::ADDRNOTAVAIL) => "this node does not have the address".to_owned(),
+        Some(Errno::ADDRNOTAVAIL) if key.address.is_some() => return Missing::Elsewhere,
         Some(Errno::ACCESS) => {
             "`jacod net` may not open it: it needs CAP_NET_BIND_SERVICE".to_owned()
         }
         _ => error.to_string(),
-    }
+    })
 }
 
 /// The number of a socket: copies of it have the same.
@@ -158,7 +160,8 @@ pub(super) mod tests {
                 assert_eq!(number(&copy).unwrap(), number(&socket).unwrap());
                 let error = open(key).unwrap_err();
                 assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
-                assert!(explain(key, &error).starts_with("another program has it: stop"));
+                let Missing::Failed(why) = explain(key, &error) else { panic!("{error}") };
+                assert!(why.starts_with("another program has it: stop"), "{why}");
             }
         }
         // Both families on one socket.
@@ -191,10 +194,10 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn an_address_of_another_node_is_named() {
+    fn an_address_of_another_node_is_no_failure() {
         let address = Some(Ipv4Addr::new(192, 0, 2, 77).into());
         let key = ListenerKey { address, ..key(Transport::Tcp) };
         let error = open(key).unwrap_err();
-        assert_eq!(explain(key, &error), "this node does not have the address");
+        assert_eq!(explain(key, &error), Missing::Elsewhere);
     }
 }

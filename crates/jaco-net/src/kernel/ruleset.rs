@@ -67,7 +67,8 @@ pub(super) fn transaction(policy: &Policy) -> Value {
     json!({ "nftables": commands })
 }
 
-/// Between tunnel and ports, within one network. No packet goes from port to port.
+/// Between tunnel and ports, within one network. No packet goes from port to port: who still knows the address of an instance that is
+/// gone is told so, and does not wait for an answer.
 fn forward_rules() -> Vec<Value> {
     let syn = json!({ "match": {
         "op": "==", "right": "syn",
@@ -84,6 +85,8 @@ fn forward_rules() -> Vec<Value> {
         rule("inet", "forward", vec![syn, clamp]),
         between("oifname", "iifname"),
         between("iifname", "oifname"),
+        // To an address of the network that leads into no tunnel: nobody has it any more.
+        rule("inet", "forward", vec![in_scope("iifname", ip()), unreachable()]),
     ]
 }
 
@@ -215,6 +218,10 @@ fn ip() -> [Value; 2] {
     [payload("ip", "saddr"), payload("ip", "daddr")]
 }
 
+fn unreachable() -> Value {
+    json!({ "reject": { "type": "icmp", "expr": "host-unreachable" } })
+}
+
 fn accept() -> Value {
     json!({ "accept": null })
 }
@@ -292,6 +299,7 @@ mod tests {
             {"add":{"rule":{"chain":"forward","expr":[{"match":{"left":{"&":[{"payload":{"field":"flags","protocol":"tcp"}},["syn","rst"]]},"op":"==","right":"syn"}},{"mangle":{"key":{"tcp option":{"field":"size","name":"maxseg"}},"value":{"rt":{"key":"mtu"}}}}],"family":"inet","table":"jaco"}}}
             {"add":{"rule":{"chain":"forward","expr":[{"match":{"left":{"meta":{"key":"oifname"}},"op":"==","right":"wg0"}},{"match":{"left":{"concat":[{"meta":{"key":"iifname"}},{"payload":{"field":"saddr","protocol":"ip"}},{"payload":{"field":"daddr","protocol":"ip"}}]},"op":"==","right":"@scopes"}},{"accept":null}],"family":"inet","table":"jaco"}}}
             {"add":{"rule":{"chain":"forward","expr":[{"match":{"left":{"meta":{"key":"iifname"}},"op":"==","right":"wg0"}},{"match":{"left":{"concat":[{"meta":{"key":"oifname"}},{"payload":{"field":"saddr","protocol":"ip"}},{"payload":{"field":"daddr","protocol":"ip"}}]},"op":"==","right":"@scopes"}},{"accept":null}],"family":"inet","table":"jaco"}}}
+            {"add":{"rule":{"chain":"forward","expr":[{"match":{"left":{"concat":[{"meta":{"key":"iifname"}},{"payload":{"field":"saddr","protocol":"ip"}},{"payload":{"field":"daddr","protocol":"ip"}}]},"op":"==","right":"@scopes"}},{"reject":{"expr":"host-unreachable","type":"icmp"}}],"family":"inet","table":"jaco"}}}
             {"add":{"rule":{"chain":"input","expr":[{"match":{"left":{"meta":{"key":"iifname"}},"op":"==","right":"lo"}},{"accept":null}],"family":"inet","table":"jaco"}}}
             {"add":{"rule":{"chain":"input","expr":[{"match":{"left":{"concat":[{"meta":{"key":"iifname"}},{"payload":{"field":"saddr","protocol":"ip"}},{"payload":{"field":"daddr","protocol":"ip"}}]},"op":"==","right":"@scopes"}},{"match":{"left":{"payload":{"field":"dport","protocol":"udp"}},"op":"==","right":53}},{"accept":null}],"family":"inet","table":"jaco"}}}
             {"add":{"rule":{"chain":"input","expr":[{"match":{"left":{"concat":[{"meta":{"key":"iifname"}},{"payload":{"field":"saddr","protocol":"ip"}},{"payload":{"field":"daddr","protocol":"ip"}}]},"op":"==","right":"@scopes"}},{"match":{"left":{"payload":{"field":"dport","protocol":"tcp"}},"op":"==","right":53}},{"accept":null}],"family":"inet","table":"jaco"}}}

@@ -8,8 +8,9 @@ use hickory_proto::rr::{DNSClass, Name, RData, Record, RecordType};
 use jaco_dataplane::{Addresses, Asker, Lookup, Names, lookup, lookup_address};
 use jaco_types::NetworkReach;
 
-/// Seconds that an answer may be remembered: addresses change with every rollout.
-pub(super) const TTL: u32 = 1;
+/// Seconds that an answer may be remembered (ADR 0162): none, as addresses change with every rollout. Who counts in whole seconds,
+/// as nginx does, remembers it to the end of one.
+const TTL: u32 = 0;
 
 /// What becomes of a question.
 #[derive(Debug)]

@@ -7,12 +7,11 @@ use std::time::{Duration, Instant};
 
 use jaco_dataplane::{ByDeployment, Names, NamesChange};
 
-use super::answer::TTL;
 use crate::counts::QuestionCounters;
 
-/// How long after an answer its addresses may still be connected to: as long as it may be remembered, and a moment
-/// for the answer and the first packet to arrive.
-const REMEMBERED: Duration = Duration::from_millis(TTL as u64 * 1000 + 250);
+/// How long after an answer its addresses may still be connected to: the second in which clients may remember it that count in whole
+/// ones, and a moment for the answer and the first packet to arrive.
+const REMEMBERED: Duration = Duration::from_millis(1250);
 
 /// The names that are answered from.
 #[derive(Debug)]

@@ -102,7 +102,7 @@ impl Keeper {
         let mut open_at = Instant::now() + OPEN_AGAIN;
         loop {
             let failing = self.status.borrow().has_failures();
-            let is_missing = !self.status.borrow().listener_failures().is_empty();
+            let is_missing = self.status.borrow().misses_listeners();
             tokio::select! {
                 task = tasks.recv() => {
                     let Some(task) = task else { return Ok(()) };
@@ -138,7 +138,7 @@ impl Keeper {
                 }
                 Ok(()) = listeners.changed() => self.note_listeners(),
                 () = until(Some(open_at)), if is_missing => {
-                    self.router.open_failed_listeners();
+                    self.router.open_missing_listeners();
                     open_at = Instant::now() + OPEN_AGAIN;
                 }
                 () = until(self.remembered.next()) => self.forget(),
@@ -277,7 +277,7 @@ impl Keeper {
             (result, _) => result,
         };
         let mut status = self.status.borrow().clone();
-        status.miss_listeners(self.router.listeners().failures());
+        status.miss_listeners(self.router.listeners().missing());
         match result {
             Ok(applied) => {
                 status.hold(*index, failures(plan, applied));
@@ -314,12 +314,8 @@ impl Keeper {
     /// Says which sockets of the edge are missing; they came or went without a plan.
     fn note_listeners(&mut self) {
         self.router.see_listeners();
-        let failed = self.router.listeners().failures();
-        self.status.send_if_modified(|status| {
-            let before = status.listener_failures().clone();
-            status.miss_listeners(failed);
-            *status.listener_failures() != before
-        });
+        let missing = self.router.listeners().missing();
+        self.status.send_if_modified(|status| status.miss_listeners(missing));
     }
 
     /// Says which names nobody remembers any more.

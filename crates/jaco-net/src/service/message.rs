@@ -2,7 +2,7 @@
 //!
 //! Both ends are of one program and one version, on one machine; what cannot be read ends the connection.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use jaco_dataplane::PublicKey;
@@ -15,6 +15,7 @@ use super::change_message::ChangeMessage;
 use super::key::Keys;
 use super::plan_message::PlanMessage;
 use crate::counts::RouterCounts;
+use crate::handover::Missing;
 use crate::probe::{ProbeQuestion, ProbeReport};
 use crate::tunnel::Backend;
 
@@ -67,6 +68,9 @@ pub struct RouterStatus {
     refused: Option<u64>,
     failed: BTreeMap<u32, String>,
     listeners_failed: BTreeMap<String, String>,
+    /// Those whose address is another node's.
+    #[serde(default)]
+    listeners_elsewhere: BTreeSet<String>,
     /// Why the last plan could not be carried out, if that is so.
     pub error: Option<String>,
 }
@@ -93,6 +97,7 @@ impl RouterStatus {
             refused: None,
             failed: BTreeMap::new(),
             listeners_failed: BTreeMap::new(),
+            listeners_elsewhere: BTreeSet::new(),
             error: None,
         }
     }
@@ -153,9 +158,27 @@ impl RouterStatus {
         &self.listeners_failed
     }
 
-    pub(super) fn miss_listeners(&mut self, failed: BTreeMap<ListenerKey, String>) {
-        let named = failed.into_iter().map(|(key, reason)| (key.to_string(), reason));
-        self.listeners_failed = named.collect();
+    /// The sockets of the edge that are planned and whose address this node does not have: they are other nodes'.
+    pub fn listeners_elsewhere(&self) -> &BTreeSet<String> {
+        &self.listeners_elsewhere
+    }
+
+    pub(super) fn misses_listeners(&self) -> bool {
+        !self.listeners_failed.is_empty() || !self.listeners_elsewhere.is_empty()
+    }
+
+    /// Says which sockets of the edge are not open; whether that is news.
+    pub(super) fn miss_listeners(&mut self, missing: BTreeMap<ListenerKey, Missing>) -> bool {
+        let (mut failed, mut elsewhere) = (BTreeMap::new(), BTreeSet::new());
+        for (key, missing) in missing {
+            match missing {
+                Missing::Failed(why) => drop(failed.insert(key.to_string(), why)),
+                Missing::Elsewhere => drop(elsewhere.insert(key.to_string())),
+            }
+        }
+        let is_news = (&self.listeners_failed, &self.listeners_elsewhere) != (&failed, &elsewhere);
+        (self.listeners_failed, self.listeners_elsewhere) = (failed, elsewhere);
+        is_news
     }
 
     pub(super) fn has_failures(&self) -> bool {

@@ -1,7 +1,9 @@
 //! Applying again, after changes by others, and where something is missing.
 
+use std::io::ErrorKind;
+use std::net::{SocketAddr, TcpStream};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::Test;
 use crate::lab::{Lab, Process, ip, nft, run};
@@ -15,6 +17,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_missing_bridge_is_reported", a_missing_bridge_is_reported),
     ("what_is_not_planned_is_removed", what_is_not_planned_is_removed),
     ("the_engines_namespace_is_left_alone", the_engines_namespace_is_left_alone),
+    ("an_address_that_is_gone_is_refused_at_once", an_address_that_is_gone_is_refused_at_once),
 ];
 
 pub(crate) const TWO_SITES: &str = "
@@ -191,3 +194,20 @@ fn the_engines_namespace_is_left_alone() {
 }
 
 use crate::lab::Site;
+
+/// R-IN-1: who still uses the address of an instance that is gone, as caches of names do, is told so and does not wait for the end of
+/// its patience.
+fn an_address_that_is_gone_is_refused_at_once() {
+    let mut lab = Lab::started(&Scenario::new(TWO_SITES));
+    assert!(reaches(&lab), "its router is remembered for the address");
+    lab.apply(&Scenario::new(&TWO_SITES.replace("instance 2 shop/db 7 12 ready", "")));
+    let gone = SocketAddr::from((address(7, 12), 8080));
+    let connect = || {
+        let begun = Instant::now();
+        (TcpStream::connect_timeout(&gone, Duration::from_secs(10)), begun.elapsed())
+    };
+    let (connected, took) = lab.container(1, 10).run(connect).unwrap();
+    let error = connected.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::HostUnreachable, "{error} after {took:?}");
+    assert!(took < Duration::from_secs(1), "{took:?}");
+}

@@ -248,6 +248,13 @@ async fn until(deadline: Option<Instant>) {
     }
 }
 
+impl RouterView {
+    /// What it says itself; absent while it is away.
+    pub(crate) const fn status(&self) -> Option<&RouterStatus> {
+        self.status.as_ref()
+    }
+}
+
 impl RouterHandle {
     /// What is known of the router, as it changes.
     pub(crate) fn view(&self) -> watch::Receiver<RouterView> {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use jaco_testkit::{eventually_within, router, v1};
 use rustix::process::Signal;
 
-use image::Root;
+use crate::root::Root;
 use jaco_testkit::engines::{Machines, PATIENCE};
 use jaco_testkit::{ran, succeeded};
 use stream::Stream;
@@ -135,12 +135,12 @@ struct Shop {
 impl Shop {
     async fn start() -> Self {
         let path = std::env::var("PATH").expect("there is one");
-        let root = tokio::task::spawn_blocking(Root::build);
+        let root = tokio::task::spawn_blocking(image::build);
         let mut machines = Machines::start(3, &format!("{path}:/usr/sbin:/sbin")).await;
         machines.found(&["--name", "field"]).await;
         let root = root.await.expect("the image is built");
         for engine in &machines.engines {
-            root.import(&mut engine.command(&[]));
+            image::import(&root, &mut engine.command(&[]));
         }
         Self { machines, root }
     }
