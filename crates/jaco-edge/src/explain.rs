@@ -48,7 +48,7 @@ pub enum Connection {
     Accepted,
     /// Nothing listens there.
     Refused,
-    /// There was no answer in the time that requests wait for one.
+    /// There was no answer in the time that requests wait for one, twice.
     Silent,
 }
 
@@ -78,10 +78,58 @@ async fn connected(upstream: Arc<Upstream>, limit: Duration) -> Option<Explained
     Some(ExplainedInstance { id: upstream.instance.id.clone(), is_passed_over, connection })
 }
 
+/// Tries twice before it says that nobody answers: a packet that is lost is sent again after a second only (RFC 6298,
+/// section 2.1), and requests are with another instance by then.
 async fn connect(address: SocketAddrV4, limit: Duration) -> Connection {
+    match connect_once(address, limit).await {
+        Connection::Silent => connect_once(address, limit).await,
+        known @ (Connection::Accepted | Connection::Refused) => known,
+    }
+}
+
+async fn connect_once(address: SocketAddrV4, limit: Duration) -> Connection {
     match timeout(limit, TcpStream::connect(address)).await {
         Ok(Ok(_)) => Connection::Accepted,
         Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => Connection::Refused,
         Ok(Err(_)) | Err(_) => Connection::Silent,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{SocketAddr, TcpStream as Blocking};
+    use std::thread;
+
+    use tokio::net::TcpSocket;
+    use tokio::time::sleep;
+
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_millis(500);
+
+    /// R-EDGE-2: one packet that is lost says nothing about an instance; a listener whose queue stays full does.
+    #[tokio::test]
+    async fn a_lost_packet_is_no_silence() {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let listener = socket.listen(1).unwrap();
+        let SocketAddr::V4(address) = listener.local_addr().unwrap() else { panic!("it is v4") };
+        // What a queue has no place for is dropped, as if it were lost.
+        let fill = move || -> Vec<_> {
+            let connect = || Blocking::connect_timeout(&address.into(), Duration::from_millis(100));
+            (0..4).map_while(|_| connect().ok()).collect()
+        };
+        let queued = thread::spawn(fill).join().unwrap();
+        assert!((1..4).contains(&queued.len()), "the queue is full");
+        assert_eq!(connect(address, LIMIT).await, Connection::Silent);
+
+        let accept = async {
+            sleep(LIMIT / 2).await;
+            for _ in &queued {
+                listener.accept().await.unwrap();
+            }
+        };
+        let (found, ()) = tokio::join!(connect(address, LIMIT), accept);
+        assert_eq!(found, Connection::Accepted);
     }
 }

@@ -5,6 +5,9 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// What hyper holds of a connection on either side of the edge, in each direction; more than a head has.
+pub(crate) const BUFFER_MAX: usize = 64 * 1024;
+
 /// What an edge is set to.
 #[derive(Debug, Clone, Default)]
 pub struct Options {

@@ -49,7 +49,7 @@ refusals! {
         "`Host` is no host name, or differs from `:authority`.";
     /// `CONNECT` and the like.
     MethodNotSupported => METHOD_NOT_ALLOWED, "method_not_supported",
-        "The edge is no forward proxy: `CONNECT` is for WebSockets over HTTP/2 only.";
+        "The edge is no forward proxy: `CONNECT` is for WebSockets over HTTP/2 only. Methods are written in capitals.";
     /// No route has the host and path.
     NoRoute => NOT_FOUND, "no_route",
         "No route has this host and path: `jaco route ls`.";

@@ -18,6 +18,10 @@ impl<S> Rewound<S> {
     pub(crate) fn new(begin: BytesMut, stream: S) -> Self {
         Self { begin, stream }
     }
+
+    pub(crate) fn stream(&self) -> &S {
+        &self.stream
+    }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Rewound<S> {

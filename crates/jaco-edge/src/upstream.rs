@@ -13,6 +13,7 @@ use tokio::net::TcpStream;
 
 use crate::body::Outgoing;
 use crate::instance::Instance;
+use crate::options::BUFFER_MAX;
 use crate::tls::TlsToInstances;
 
 /// So many connections without a request are kept per instance.
@@ -281,8 +282,11 @@ async fn handshake<S>(stream: S) -> io::Result<http1::SendRequest<Outgoing>>
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
 {
-    let (sender, connection) =
-        http1::handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
+    let (sender, connection) = http1::Builder::new()
+        .max_buf_size(BUFFER_MAX)
+        .handshake(TokioIo::new(stream))
+        .await
+        .map_err(io::Error::other)?;
     tokio::spawn(connection.with_upgrades());
     Ok(sender)
 }

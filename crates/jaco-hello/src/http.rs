@@ -1,4 +1,4 @@
-//! As much HTTP/1.1 as a test server needs: request heads, bodies that are skipped, keep-alive.
+//! As much HTTP/1.1 as a test server needs: request heads, bodies of a known length, keep-alive.
 //!
 //! Every size is bounded: a hostile client costs a thread and [`HEAD_MAX`] bytes, never more.
 
@@ -6,7 +6,7 @@ use std::io::{self, BufRead, Read, Write};
 
 /// Longest request head in bytes, the limit that common servers use per header line.
 pub(crate) const HEAD_MAX: u64 = 16 * 1024;
-/// Longest request body in bytes; bodies are read and dropped.
+/// Longest request body in bytes that is read and dropped.
 const BODY_MAX: u64 = 1024 * 1024;
 
 /// Whether the connection is good for another request.
@@ -23,6 +23,10 @@ pub(crate) struct Request {
     pub(crate) path: String,
     pub(crate) query: String,
     pub(crate) after: After,
+    /// How many bytes follow the head.
+    pub(crate) body_length: u64,
+    /// What a client of WebSockets wants to see again, hashed (RFC 6455, section 4.2.2).
+    pub(crate) websocket_key: Option<String>,
 }
 
 impl Request {
@@ -83,7 +87,7 @@ fn reason(status: u16) -> &'static str {
     }
 }
 
-/// Reads the next request; `None` when the peer closed between two of them.
+/// Reads the head of the next request; `None` when the peer closed between two of them. Its body is still to be read.
 ///
 /// # Errors
 /// `InvalidData` if it is not HTTP/1.x or breaks a bound; else what the socket said.
@@ -94,7 +98,7 @@ pub(crate) fn read(input: &mut impl BufRead) -> io::Result<Option<Request>> {
         return Ok(None);
     }
     let (method, target, mut after) = start_line(&line)?;
-    let mut body_length = 0;
+    let (mut body_length, mut websocket_key) = (0, None);
     loop {
         let mut header = String::new();
         if head.read_line(&mut header)? == 0 {
@@ -112,13 +116,15 @@ pub(crate) fn read(input: &mut impl BufRead) -> io::Result<Option<Request>> {
             after = After::Close;
         } else if name.eq_ignore_ascii_case("content-length") {
             body_length = value.parse().map_err(|_| bad("content-length is not a number"))?;
+        } else if name.eq_ignore_ascii_case("sec-websocket-key") {
+            websocket_key = Some(value.to_owned());
         } else if name.eq_ignore_ascii_case("transfer-encoding") {
             return Err(bad("transfer encodings are not supported"));
         }
     }
-    skip_body(input, body_length)?;
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
-    Ok(Some(Request { method, path: path.to_owned(), query: query.to_owned(), after }))
+    let (path, query) = (path.to_owned(), query.to_owned());
+    Ok(Some(Request { method, path, query, after, body_length, websocket_key }))
 }
 
 fn start_line(line: &str) -> io::Result<(String, String, After)> {
@@ -136,7 +142,11 @@ fn start_line(line: &str) -> io::Result<(String, String, After)> {
     Ok((method.to_owned(), target.to_owned(), after))
 }
 
-fn skip_body(input: &mut impl BufRead, length: u64) -> io::Result<()> {
+/// Reads the body of a request and drops it.
+///
+/// # Errors
+/// `InvalidData` if it is longer than 1 MiB or cut off; else what the socket said.
+pub(crate) fn skip_body(input: &mut impl BufRead, length: u64) -> io::Result<()> {
     if length > BODY_MAX {
         return Err(bad("request body is too long"));
     }
@@ -156,7 +166,12 @@ mod tests {
     use super::*;
 
     fn parse(text: &str) -> Result<Option<Request>, String> {
-        read(&mut text.as_bytes()).map_err(|error| error.to_string())
+        let mut input = text.as_bytes();
+        let request = read(&mut input).and_then(|request| {
+            request.iter().try_for_each(|request| skip_body(&mut input, request.body_length))?;
+            Ok(request)
+        });
+        request.map_err(|error| error.to_string())
     }
 
     #[test]
@@ -166,7 +181,8 @@ mod tests {
         let first = read(&mut input).expect("valid").expect("there");
         assert_eq!((first.method.as_str(), first.path.as_str()), ("POST", "/a"));
         assert_eq!((first.number("ms"), first.number("y")), (Some(5), None));
-        assert_eq!(first.after, After::KeepAlive);
+        assert_eq!((first.after, first.body_length), (After::KeepAlive, 2));
+        skip_body(&mut input, first.body_length).expect("it is there");
         let second = read(&mut input).expect("valid").expect("there");
         assert_eq!((second.path.as_str(), second.after), ("/", After::Close));
         assert_eq!(read(&mut input).expect("valid"), None);

@@ -1,7 +1,11 @@
 //! `hello serve`: accepts, answers, and leaves as soon as nobody waits for an answer.
 
+mod bulk;
+mod grpc;
+mod kind;
 mod route;
 mod stream;
+mod websocket;
 
 use std::io::{self, BufReader};
 use std::net::{Ipv6Addr, SocketAddr, TcpListener, TcpStream};
@@ -14,6 +18,7 @@ use std::time::{Duration, Instant};
 use crate::http::{self, After, Response};
 use crate::say;
 use crate::signal::StopSignals;
+use kind::Kind;
 use route::Workload;
 
 /// A connection that stays silent for this long is closed.
@@ -82,7 +87,7 @@ impl Server {
         }
     }
 
-    fn talk(&self, stream: &TcpStream) -> io::Result<()> {
+    fn talk(self: &Arc<Self>, stream: &TcpStream) -> io::Result<()> {
         stream.set_read_timeout(Some(IDLE_TIMEOUT))?;
         stream.set_nodelay(true)?;
         let mut input = BufReader::new(stream);
@@ -90,22 +95,29 @@ impl Server {
             let request = match http::read(&mut input) {
                 Ok(Some(request)) => request,
                 Ok(None) => return Ok(()),
-                Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                    return Response::new(400, format!("{error}\n"))
-                        .write(&mut &*stream, After::Close);
-                }
-                Err(error) => return Err(error),
+                Err(error) => return refuse(error, stream),
             };
-            let _in_flight = Counted::up(&self.in_flight);
-            match stream::Kind::of(&request) {
-                Some(stream::Kind::Events) => {
-                    stream::events(&request, &mut &*stream)?;
+            let _in_flight = Counted::up(self, |server| &server.in_flight);
+            let kind = Kind::of(&request);
+            let unread = if kind == Kind::Upload { 0 } else { request.body_length };
+            if let Err(error) = http::skip_body(&mut input, unread) {
+                return refuse(error, stream);
+            }
+            let out = &mut &*stream;
+            let response = match kind {
+                Kind::Answer => self.workload.answer(&request),
+                Kind::Upload => bulk::upload(&request, &mut input)?,
+                Kind::Download => {
+                    bulk::download(&request, out)?;
                     continue;
                 }
-                Some(stream::Kind::Echo) => return stream::echo(&mut input, &mut &*stream),
-                None => {}
-            }
-            let response = self.workload.answer(&request);
+                Kind::Events => {
+                    stream::events(&request, out)?;
+                    continue;
+                }
+                Kind::Echo => return stream::echo(&mut input, out),
+                Kind::Websocket => return websocket::serve(&request, &mut input, out),
+            };
             let after = match self.terminating.load(Ordering::SeqCst) {
                 true => After::Close,
                 false => request.after,
@@ -116,6 +128,14 @@ impl Server {
             }
         }
     }
+}
+
+/// Says what is wrong with a request, if that is what ended its reading.
+fn refuse(error: io::Error, mut stream: &TcpStream) -> io::Result<()> {
+    if error.kind() == io::ErrorKind::InvalidData {
+        return Response::new(400, format!("{error}\n")).write(&mut stream, After::Close);
+    }
+    Err(error)
 }
 
 fn accept(server: &Arc<Server>, listener: &TcpListener) {
@@ -131,26 +151,34 @@ fn accept(server: &Arc<Server>, listener: &TcpListener) {
         }
         let server = Arc::clone(server);
         thread::spawn(move || {
-            let _connection = Counted::up(&server.connections);
+            let _connection = Counted::up(&server, |server| &server.connections);
             // A peer that goes away in the middle is its own affair.
-            server.talk(&stream).ok();
+            converse(&server, stream).ok();
         });
     }
 }
 
-/// One more for as long as this lives, a panic included.
-struct Counted<'a>(&'a AtomicUsize);
+/// In whatever protocol the client begins with.
+fn converse(server: &Arc<Server>, stream: TcpStream) -> io::Result<()> {
+    if grpc::is_spoken(&stream)? { grpc::talk(server, stream) } else { server.talk(&stream) }
+}
 
-impl<'a> Counted<'a> {
-    fn up(count: &'a AtomicUsize) -> Self {
-        count.fetch_add(1, Ordering::SeqCst);
-        Self(count)
+/// One more of something for as long as this lives, a panic included.
+struct Counted {
+    server: Arc<Server>,
+    count: fn(&Server) -> &AtomicUsize,
+}
+
+impl Counted {
+    fn up(server: &Arc<Server>, count: fn(&Server) -> &AtomicUsize) -> Self {
+        count(server).fetch_add(1, Ordering::SeqCst);
+        Self { server: Arc::clone(server), count }
     }
 }
 
-impl Drop for Counted<'_> {
+impl Drop for Counted {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
+        (self.count)(&self.server).fetch_sub(1, Ordering::SeqCst);
     }
 }
 

@@ -10,6 +10,8 @@ pub mod docker;
 pub mod engines;
 mod forwarding;
 mod machines;
+pub mod memory;
+pub mod namespace;
 mod node;
 mod object_store;
 pub mod router;

@@ -61,7 +61,7 @@ use crate::process::{Process, Starter};
 use crate::readings::NodeReader;
 use crate::renewal::Renewer;
 use crate::rotation::RotationLoop;
-use crate::router::{self, RouterHandle, RouterLoop};
+use crate::router::{self, RouterHandle, RouterLoop, RouterView};
 use crate::trace::Traces;
 use crate::{audit_chain, key_check, limits, membership, pressure, renewal};
 
@@ -206,11 +206,13 @@ pub(crate) async fn start(
     node.run_until_shutdown(notifications.run());
     let backups = BackupLoop::new(Arc::clone(&member), node.config.data_dir.clone());
     node.run_until_shutdown(backups.run());
-    let edge = edge.map(|edge| spawn_edge(node, &member, keys, edge)).transpose()?;
     let router = router.map(|(router, handle)| {
         node.run_until_shutdown(router.run(Arc::clone(&member)));
         handle.view()
     });
+    let edge = edge.zip(router.clone());
+    let edge = edge.map(|(edge, router)| spawn_edge(node, &member, keys, edge, router));
+    let edge = edge.transpose()?;
     let measured = spawn_sampler(node, &member, sampler);
     reader.follow(&member, measured.clone());
     let sources = Sources { disks, measured, router, edge };
@@ -370,13 +372,14 @@ fn spawn_edge(
     member: &Arc<Member>,
     keys: Arc<Opener>,
     handle: EdgeHandle,
+    router: watch::Receiver<RouterView>,
 ) -> anyhow::Result<watch::Receiver<EdgeView>> {
     let config = &node.config;
     let dir = config.net.edge_dir();
     let program = edge::program(config);
     let process = Process::new(Starter::of_this_process(), program);
     let (edge, view) =
-        EdgeLoop::new(dir, process, keys, config.access_log()?, member.tracer.clone());
+        EdgeLoop::new(dir, process, keys, config.access_log()?, member.tracer.clone(), router);
     node.run_until_shutdown(edge.run(Arc::clone(member)));
     node.run_until_shutdown(handle.follow(Arc::clone(member)));
     Ok(view)

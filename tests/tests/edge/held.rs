@@ -1,12 +1,10 @@
 //! A connection of a client that stays.
 
-use std::fs::File;
 use std::net::SocketAddr;
-use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::thread;
 
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use jaco_testkit::namespace;
 use tokio::net::TcpStream;
 
 use crate::http::{echo, upgrade};
@@ -16,11 +14,9 @@ pub(crate) struct Held(TcpStream);
 
 impl Held {
     /// Connects from a network namespace.
-    pub(crate) async fn open(namespace: PathBuf, edge: SocketAddr) -> Self {
+    pub(crate) async fn open(outside: PathBuf, edge: SocketAddr) -> Self {
         let connecting = thread::spawn(move || {
-            let file = File::open(namespace).expect("the namespace is there");
-            move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))
-                .expect("it can be entered");
+            namespace::enter(&outside);
             std::net::TcpStream::connect(edge).expect("the edge listens")
         });
         let stream = connecting.join().expect("it connects");

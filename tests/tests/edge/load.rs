@@ -1,22 +1,21 @@
 //! Clients of the edges: from a network namespace outside of all machines, each in a loop, until they are stopped.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::net::SocketAddr;
-use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use jaco_testkit::{engines, eventually_within};
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use jaco_testkit::{engines, eventually_within, namespace};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufStream};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep_until, timeout};
 
+use crate::grpc::{Call, Channel, Heard};
 use crate::http::{echo, expect, upgrade};
+use crate::rate::Rate;
 
 /// How long an answer may take: more than the drain time of the services.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -32,10 +31,17 @@ pub(crate) enum Kind {
     Events,
     /// An upgraded connection with ten messages that come back.
     Socket,
+    /// gRPC: a call that is recorded as a POST is, with an id of its own, over a connection that is kept.
+    Call,
+    /// gRPC: a call that is answered by ten messages, over a connection that is kept.
+    Watch,
 }
 
-/// How many kinds there are.
-const KINDS: usize = 4;
+impl Kind {
+    /// All there are.
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Get, Self::Post, Self::Events, Self::Socket, Self::Call, Self::Watch];
+}
 
 /// How many requests of each kind an edge answers before a load has gone on.
 const FURTHER: u64 = 5;
@@ -48,6 +54,7 @@ pub(crate) const LEDGER: u16 = 9900;
 pub(crate) struct Tally {
     stop: AtomicBool,
     next_post: AtomicU64,
+    declined: AtomicU64,
     done: Mutex<BTreeMap<(Kind, SocketAddr), u64>>,
     failures: Mutex<Vec<Failure>>,
     /// How long each client took after a failure until it was answered again.
@@ -68,8 +75,12 @@ pub(crate) struct Load {
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) requests: u64,
+    /// The same by kind.
+    pub(crate) kinds: BTreeMap<Kind, u64>,
     pub(crate) posts: u64,
-    /// How often each POST arrived, by its id.
+    /// Calls that an edge did not look at, as it was closing the connection; they were made over another one.
+    pub(crate) declined: u64,
+    /// How often each POST arrived, by its id; calls that are recorded are among them.
     pub(crate) arrived: BTreeMap<u64, usize>,
     pub(crate) per_second: u64,
     pub(crate) failures: Vec<Failure>,
@@ -91,31 +102,24 @@ pub(crate) struct Failure {
     seen: String,
 }
 
-/// So many clients of a kind for each edge, with a pause between two requests of each.
-pub(crate) type Clients = [(Kind, usize, Duration)];
-
 impl Load {
     /// Starts clients in a network namespace, for each of these edges.
-    pub(crate) fn start(namespace: PathBuf, edges: &[SocketAddr], clients: &Clients) -> Self {
+    pub(crate) fn start(outside: PathBuf, edges: &[SocketAddr], rate: Rate) -> Self {
         let tally = Arc::new(Tally::default());
         let begun = Instant::now();
         let all = edges.to_vec();
-        let (own, edges, clients) = (Arc::clone(&tally), edges.to_vec(), clients.to_vec());
+        let (own, edges) = (Arc::clone(&tally), edges.to_vec());
         let thread = thread::spawn(move || {
-            let file = File::open(namespace).expect("the namespace is there");
-            move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))
-                .expect("it can be entered");
+            namespace::enter(&outside);
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.expect("there is a runtime").block_on(async {
                 let ledger = TcpListener::bind(("0.0.0.0", LEDGER)).await.expect("it is free");
                 tokio::spawn(write_down(ledger, Arc::clone(&own)));
                 let mut running = tokio::task::JoinSet::new();
-                for edge in edges {
-                    for (kind, count, pause) in &clients {
-                        for _ in 0..*count {
-                            let client = Client { edge, tally: Arc::clone(&own), begun };
-                            running.spawn(client.run(*kind, *pause));
-                        }
+                for (kind, pause) in rate.clients(edges.len()) {
+                    for edge in edges.iter().copied() {
+                        let client = Client { edge, tally: Arc::clone(&own), begun };
+                        running.spawn(client.run(kind, pause));
                     }
                 }
                 while let Some(ended) = running.join_next().await {
@@ -137,7 +141,7 @@ impl Load {
                 let more = now.iter().filter(|(of, count)| {
                     **count >= before.get(*of).copied().unwrap_or_default() + FURTHER
                 });
-                if more.count() == self.edges.len() * KINDS {
+                if more.count() == self.edges.len() * Kind::ALL.len() {
                     Ok(())
                 } else {
                     Err(format!("{now:?}"))
@@ -145,6 +149,11 @@ impl Load {
             },
         )
         .await;
+    }
+
+    /// How many requests failed so far.
+    pub(crate) fn failed(&self) -> usize {
+        self.tally.failures.lock().expect("nobody panics").len()
     }
 
     /// How many requests were answered so far.
@@ -157,10 +166,16 @@ impl Load {
         self.tally.stop.store(true, Ordering::SeqCst);
         let elapsed = self.begun.elapsed();
         self.thread.take().expect("it runs").join().expect("clients do not panic");
-        let requests = self.answered().values().sum::<u64>();
+        let mut kinds = BTreeMap::<_, u64>::new();
+        for ((kind, _), count) in self.answered() {
+            *kinds.entry(kind).or_default() += count;
+        }
+        let requests = kinds.values().sum::<u64>();
         let recoveries = self.tally.recoveries.lock().expect("nobody panics").clone();
         Outcome {
             requests,
+            kinds,
+            declined: self.tally.declined.load(Ordering::SeqCst),
             posts: self.tally.next_post.load(Ordering::SeqCst),
             per_second: requests * 1000
                 / u64::try_from(elapsed.as_millis()).expect("it fits").max(1),
@@ -196,8 +211,16 @@ struct Client {
 
 /// A connection, for the next request.
 struct Kept {
-    stream: TcpStream,
+    line: Line,
     connected: Instant,
+}
+
+/// What is spoken over a connection.
+enum Line {
+    Http1(TcpStream),
+    Grpc(Channel),
+    /// Nothing: it broke as soon as it was made.
+    Broken(String),
 }
 
 impl Client {
@@ -230,16 +253,54 @@ impl Client {
 
     /// Makes a request, over the connection that is kept if there is one; whether it can be used again.
     async fn once(&self, kind: Kind, kept: &mut Option<Kept>) -> Result<bool, String> {
-        if kept.is_none() {
-            let stream = TcpStream::connect(self.edge).await;
-            let stream = stream.map_err(|error| format!("connect: {error}"))?;
-            *kept = Some(Kept { stream, connected: Instant::now() });
+        if let Some(Kept { line: Line::Grpc(channel), .. }) = kept
+            && channel.is_given_up().await?
+        {
+            *kept = None;
         }
-        let stream = &mut kept.as_mut().expect("it was just made").stream;
+        let kept = match kept {
+            Some(kept) => kept,
+            None => kept.insert(self.connect(kind).await?),
+        };
+        match &mut kept.line {
+            Line::Http1(stream) => self.ask(kind, stream).await,
+            Line::Grpc(channel) => {
+                let call = self.next_call(kind);
+                if channel.expect(&call).await? == Heard::Answer {
+                    return Ok(true);
+                }
+                self.tally.declined.fetch_add(1, Ordering::SeqCst);
+                *kept = self.connect(kind).await?;
+                self.call_again(&call, kept).await.map(|()| true)
+            }
+            Line::Broken(seen) => Err(seen.clone()),
+        }
+    }
+
+    async fn connect(&self, kind: Kind) -> Result<Kept, String> {
+        let stream = TcpStream::connect(self.edge).await;
+        let stream = stream.map_err(|error| format!("connect: {error}"))?;
+        let connected = Instant::now();
+        let line = match kind {
+            Kind::Get | Kind::Post | Kind::Events | Kind::Socket => Line::Http1(stream),
+            Kind::Call | Kind::Watch => {
+                Channel::open(stream).await.map_or_else(Line::Broken, Line::Grpc)
+            }
+        };
+        Ok(Kept { line, connected })
+    }
+
+    /// An id that no other request has.
+    fn next_post(&self) -> u64 {
+        self.tally.next_post.fetch_add(1, Ordering::SeqCst)
+    }
+
+    /// A request over HTTP/1.1; whether the connection can be used again.
+    async fn ask(&self, kind: Kind, stream: &mut TcpStream) -> Result<bool, String> {
         match kind {
             Kind::Get => expect(stream, "GET / HTTP/1.1", "hello ").await,
             Kind::Post => {
-                let id = self.tally.next_post.fetch_add(1, Ordering::SeqCst);
+                let id = self.next_post();
                 let line = format!("POST /record?id={id} HTTP/1.1\r\nContent-Length: 0");
                 expect(stream, &line, &format!("recorded {id}\n")).await
             }
@@ -252,6 +313,40 @@ impl Client {
                 }
                 Ok(false)
             }
+            Kind::Call | Kind::Watch => unreachable!("it is gRPC"),
+        }
+    }
+
+    /// A call over gRPC, with what answers it.
+    fn next_call(&self, kind: Kind) -> Call {
+        match kind {
+            Kind::Call => {
+                let id = self.next_post();
+                Call {
+                    method: "/hello.Ledger/Record",
+                    message: id.to_string(),
+                    expected: vec![format!("recorded {id}")],
+                }
+            }
+            Kind::Watch => Call {
+                method: "/hello.Events/Watch",
+                message: String::new(),
+                expected: (0..10).map(|number| number.to_string()).collect(),
+            },
+            Kind::Get | Kind::Post | Kind::Events | Kind::Socket => unreachable!("it is HTTP/1.1"),
+        }
+    }
+
+    /// The same call over a new connection, once, as clients do of which the edge has said that it was not looked at. If
+    /// it was all the same, it arrives twice, which is found.
+    async fn call_again(&self, call: &Call, kept: &mut Kept) -> Result<(), String> {
+        match &mut kept.line {
+            Line::Grpc(channel) => match channel.expect(call).await? {
+                Heard::Answer => Ok(()),
+                Heard::Declined => Err("declined twice".to_owned()),
+            },
+            Line::Broken(seen) => Err(seen.clone()),
+            Line::Http1(_) => unreachable!("it is gRPC"),
         }
     }
 

@@ -7,6 +7,7 @@ use jaco_testkit::{eventually_within, router};
 
 use crate::load::Kind;
 use crate::outside::{Outside, Replicas};
+use crate::rate::USUAL;
 
 /// How long after the loss a request may be sent to the lost machine that is not repeated: connections to instances are
 /// used for such requests while they were used within a second.
@@ -18,7 +19,7 @@ const UNNOTICED: Duration = Duration::from_secs(3);
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lost_machine_fails_what_it_had_in_flight() {
     let mut outside = Outside::start(Replicas::Elsewhere).await;
-    let load = outside.load(&[0, 1]);
+    let load = outside.load(&[0, 1], USUAL);
     load.goes_on().await;
     outside.machines.cut(2);
     let lost = Instant::now();

@@ -1,10 +1,19 @@
 //! Requests from outside, through the edges of three machines, while everything behind them changes and parts of it end.
 
+mod access;
+mod asked;
+mod browser;
+mod ends;
+mod grpc;
 mod held;
 mod http;
 mod load;
 mod loss;
 mod outside;
+mod ports;
+mod rate;
 mod replacements;
 mod restarts;
+mod rounds;
+mod soak;
 mod stopping;

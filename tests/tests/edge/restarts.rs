@@ -4,11 +4,12 @@ use std::time::{Duration, Instant};
 
 use jaco_testkit::engines::PATIENCE;
 use jaco_testkit::{eventually_within, router};
-use rustix::process::{Pid, Signal, kill_process};
 use tokio::time::sleep;
 
+use crate::ends::{hang_up, kill_router, router_is_back, stop};
 use crate::load::Failure;
 use crate::outside::{Outside, Replicas};
+use crate::rate::USUAL;
 
 /// How soon clients are answered again whose edge was killed.
 const BACK: Duration = Duration::from_secs(5);
@@ -24,7 +25,7 @@ const STOPPED: Duration = Duration::from_secs(30);
 #[tokio::test(flavor = "multi_thread")]
 async fn daemons_routers_and_upgrades_fail_no_request() {
     let mut outside = Outside::start(Replicas::Elsewhere).await;
-    let load = outside.load(&[0, 1, 2]);
+    let load = outside.load(&[0, 1, 2], USUAL);
     let leader = outside.machines.cluster.leader().await;
     for at in [leader, (leader + 1) % 3, (leader + 2) % 3] {
         outside.machines.cluster.nodes[at].kill();
@@ -36,7 +37,7 @@ async fn daemons_routers_and_upgrades_fail_no_request() {
     }
     load.end().nothing_failed();
 
-    let load = outside.load(&[0, 1, 2]);
+    let load = outside.load(&[0, 1, 2], USUAL);
     for at in 0..3 {
         kill_router(&outside, at);
         router_is_back(&outside, at).await;
@@ -44,7 +45,7 @@ async fn daemons_routers_and_upgrades_fail_no_request() {
     }
     load.end().nothing_failed();
 
-    let load = outside.load(&[0, 1, 2]);
+    let load = outside.load(&[0, 1, 2], USUAL);
     for at in [0, 1, 2, 0, 1, 2] {
         let edge = outside.edge(at);
         hang_up(edge);
@@ -53,7 +54,7 @@ async fn daemons_routers_and_upgrades_fail_no_request() {
     }
     load.end().nothing_failed();
 
-    let load = outside.load(&[0, 1, 2]);
+    let load = outside.load(&[0, 1, 2], USUAL);
     let edge = outside.edge(0);
     kill_router(&outside, 0);
     hang_up(edge);
@@ -120,7 +121,7 @@ async fn is_replaced(outside: &Outside) {
 async fn a_killed_edge_fails_its_own_connections_alone() {
     let outside = Outside::start(Replicas::Elsewhere).await;
     for at in 0..3 {
-        let load = outside.load(&[0, 1, 2]);
+        let load = outside.load(&[0, 1, 2], USUAL);
         load.goes_on().await;
         let edge = outside.edge(at);
         router::end(edge);
@@ -133,7 +134,7 @@ async fn a_killed_edge_fails_its_own_connections_alone() {
     }
 
     let mut held = outside.hold(0).await;
-    let load = outside.load(&[0, 1, 2]);
+    let load = outside.load(&[0, 1, 2], USUAL);
     load.goes_on().await;
     let former = outside.edge(0);
     hang_up(former);
@@ -164,29 +165,4 @@ async fn a_killed_edge_fails_its_own_connections_alone() {
 fn is_of(failure: &Failure, at: usize, killed: Instant) -> bool {
     failure.edge == Outside::address(at)
         && failure.connected.is_some_and(|connected| connected <= killed)
-}
-
-fn kill_router(outside: &Outside, at: usize) {
-    router::kill(&outside.machines.router(at));
-}
-
-async fn router_is_back(outside: &Outside, at: usize) {
-    eventually_within(PATIENCE, "another process keeps the router", || async {
-        router::pid(&outside.machines.router(at)).map(drop).ok_or("there is none")
-    })
-    .await;
-}
-
-/// Has another process take the place of an edge, as a reload does.
-fn hang_up(edge: u32) {
-    signal(edge, Signal::HUP);
-}
-
-fn stop(edge: u32) {
-    signal(edge, Signal::TERM);
-}
-
-fn signal(process: u32, signal: Signal) {
-    let pid = i32::try_from(process).ok().and_then(Pid::from_raw);
-    kill_process(pid.expect("a process has a number"), signal).expect("it is ours");
 }

@@ -25,6 +25,8 @@ pub(crate) struct Connection {
     pub(crate) closing: CancellationToken,
     /// Requests that are not answered to their end.
     active: AtomicUsize,
+    /// All requests there were.
+    begun: AtomicUsize,
     /// Streams that the client reset before they were answered, less those that it let finish.
     resets: AtomicUsize,
     gate: Mutex<Gate>,
@@ -67,6 +69,7 @@ impl Connection {
             tls_host,
             closing,
             active: AtomicUsize::new(0),
+            begun: AtomicUsize::new(0),
             resets: AtomicUsize::new(0),
             gate: Mutex::default(),
         }
@@ -75,11 +78,17 @@ impl Connection {
     /// Notes that a request begins.
     pub(crate) fn begin(self: &Arc<Self>) -> Active {
         self.active.fetch_add(1, Ordering::Relaxed);
+        self.begun.fetch_add(1, Ordering::Relaxed);
         Active { connection: Arc::clone(self), is_answered: false }
     }
 
     pub(crate) fn is_active(&self) -> bool {
         self.active.load(Ordering::Relaxed) > 0
+    }
+
+    /// How many requests have begun; it may begin anew.
+    pub(crate) fn begun(&self) -> usize {
+        self.begun.load(Ordering::Relaxed)
     }
 
     /// The bytes of the connection are at fault: the request that stands for them is told.

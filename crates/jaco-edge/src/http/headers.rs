@@ -16,6 +16,17 @@ const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const FORWARDED_PORT: HeaderName = HeaderName::from_static("x-forwarded-port");
 const REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 
+/// What instances take from the edge, and from nobody else.
+const OWN: [HeaderName; 7] = [
+    FORWARDED_FOR,
+    FORWARDED_PROTO,
+    FORWARDED_HOST,
+    FORWARDED_PORT,
+    REAL_IP,
+    header::CONTENT_LENGTH,
+    header::TRANSFER_ENCODING,
+];
+
 /// Fields that are about one connection only (RFC 9110, 7.6.1).
 const HOP_BY_HOP: [HeaderName; 9] = [
     header::CONNECTION,
@@ -42,6 +53,19 @@ pub(super) fn strip_hop_by_hop(headers: &mut HeaderMap) {
         }
     }
     for name in &HOP_BY_HOP {
+        headers.remove(name);
+    }
+}
+
+/// Removes fields that an application may take for one that the edge says: CGI and WSGI read `X_Real_IP` and `X-Real-IP`
+/// under one name.
+pub(super) fn strip_lookalikes(headers: &mut HeaderMap) {
+    let is_lookalike = |name: &&HeaderName| {
+        let text = name.as_str();
+        text.contains('_') && OWN.iter().any(|own| *own == *text.replace('_', "-"))
+    };
+    let found: Vec<HeaderName> = headers.keys().filter(is_lookalike).cloned().collect();
+    for name in found {
         headers.remove(name);
     }
 }
@@ -177,6 +201,22 @@ mod tests {
         let mut left: Vec<&str> = fields.keys().map(HeaderName::as_str).collect();
         left.sort_unstable();
         assert_eq!(left, ["content-length", "host", "x-other"]);
+    }
+
+    #[test]
+    fn what_looks_like_a_field_of_the_edge_is_removed() {
+        let mut fields = headers(&[
+            ("x_forwarded_for", "a"),
+            ("x-forwarded_proto", "b"),
+            ("content_length", "5"),
+            ("transfer_encoding", "chunked"),
+            ("x-forwarded-for", "c"),
+            ("x_other", "d"),
+        ]);
+        strip_lookalikes(&mut fields);
+        let mut left: Vec<&str> = fields.keys().map(HeaderName::as_str).collect();
+        left.sort_unstable();
+        assert_eq!(left, ["x-forwarded-for", "x_other"]);
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod screened;
 mod serve;
 mod service;
 mod span;
+mod stream;
 mod tunnel;
 
 pub(crate) use connection::Connection;

@@ -12,6 +12,7 @@ use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::connection::{Connection, Decision};
+use super::stream::Stream;
 use crate::deadline::Deadline;
 use crate::wire::inspect::Fault;
 use crate::wire::screen::{Advance, HeadLimits, Screen};
@@ -305,7 +306,7 @@ impl<S: AsyncRead + Unpin> Screened<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> Screened<S> {
+impl<S: Stream> Screened<S> {
     /// Measures how long the client takes nothing.
     fn timed<T>(
         &mut self,
@@ -320,11 +321,12 @@ impl<S: AsyncWrite + Unpin> Screened<S> {
             self.writing.set(self.connection.shared.options.limits.write_stall);
         }
         ready!(self.writing.poll(cx));
+        self.stream.drop_unsent();
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client takes nothing")))
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Screened<S> {
+impl<S: Stream> AsyncWrite for Screened<S> {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -8,18 +8,14 @@ use bytes::BytesMut;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::connection::Connection;
 use super::screened::Screened;
 use super::service::handle;
+use super::stream::Stream;
 use crate::handshake::Spoken;
+use crate::options::BUFFER_MAX;
 use crate::rewound::Rewound;
-
-/// What a connection can be made of.
-pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
-
-impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Stream for S {}
 
 /// Once the edge stops, so long a connection without a request waits for one more: its client may be sending it
 /// already, and learns from the answer that it was the last.
@@ -48,6 +44,7 @@ async fn serve_http1<S: Stream>(stream: S, begin: BytesMut, connection: Arc<Conn
     let mut builder = http1::Builder::new();
     // Times and sizes are the screen's.
     builder.header_read_timeout(None).max_headers(connection.shared.options.limits.head_fields_max);
+    builder.max_buf_size(BUFFER_MAX);
     let serving = builder.serve_connection(TokioIo::new(screened), service).with_upgrades();
     let mut serving = pin!(serving);
     let ended = tokio::select! {
@@ -112,11 +109,14 @@ async fn serve_http2<S: Stream>(stream: S, connection: Arc<Connection>) {
     }
 }
 
-/// Ends once the connection has had no request for so long; it is looked at now and then.
+/// Ends once the connection has had no request for so long; it is looked at now and then. One that came and went between two looks
+/// is a request.
 async fn idle(connection: &Connection, keep_alive: Duration) {
-    let mut quiet = 0;
+    let (mut quiet, mut seen) = (0, connection.begun());
     while quiet < 4 {
         tokio::time::sleep(keep_alive / 4).await;
-        quiet = if connection.is_active() { 0 } else { quiet + 1 };
+        let begun = connection.begun();
+        quiet = if connection.is_active() || begun != seen { 0 } else { quiet + 1 };
+        seen = begun;
     }
 }

@@ -17,7 +17,8 @@ use jaco_types::route::{RouteProtocol, RouteTls, SessionAffinity};
 use super::connection::{Active, Connection, Decision};
 use super::forward::{Job, Kind, Lease, Reply, forward};
 use super::headers::{
-    client_of, cookie, has_token, join_cookies, set_forwarded, strip_hop_by_hop, wants_websocket,
+    client_of, cookie, has_token, join_cookies, set_forwarded, strip_hop_by_hop, strip_lookalikes,
+    wants_websocket,
 };
 use super::log::Line;
 use super::span::OpenSpan;
@@ -28,7 +29,7 @@ use crate::body::{Answer, AtEnd, BodyLimits, End, Outgoing};
 use crate::refusal::Refusal;
 use crate::view::{ReadyAction, RouteEntry, View, contains};
 use crate::wire::host::normalize_host;
-use crate::wire::path::{NormalPath, normalize_path};
+use crate::wire::path::{NormalPath, is_readable, normalize_path};
 
 const REASON: HeaderName = HeaderName::from_static("x-jaco-reason");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
@@ -108,6 +109,9 @@ impl Exchange {
         self.line = Line::begin(&self.connection, line, (&host, uri.path()));
         self.span = OpenSpan::begin(&self.connection, request.method(), request.headers());
         let asked = asked(&request)?;
+        if !is_readable(uri.path()) || has_many(&request, &header::CONTENT_LENGTH) {
+            return Err(Refusal::MalformedRequest);
+        }
         if let Some(named) = &self.connection.tls_host
             && *named != host
         {
@@ -118,6 +122,11 @@ impl Exchange {
         }
         let view = self.connection.shared.view.load_full();
         let route = view.routes.find(&host, &path.key).ok_or(Refusal::NoRoute)?;
+        let mut other_routes =
+            path.other_readings().filter_map(|path| view.routes.find(&host, &path));
+        if other_routes.any(|other| other.key != route.key) {
+            return Err(Refusal::MalformedRequest);
+        }
         self.route = Some(Arc::clone(route));
         if let Some(line) = &mut self.line {
             line.route(&route.key);
@@ -298,6 +307,7 @@ impl Exchange {
         let headers = &mut parts.headers;
         let wants_trailers = has_token(headers, &header::TE, "trailers");
         strip_hop_by_hop(headers);
+        strip_lookalikes(headers);
         // The edge itself asks for the body, once it reads the first byte.
         headers.remove(header::EXPECT);
         let authority = match parts.uri.authority() {
@@ -447,8 +457,16 @@ fn conclude(
     }
 }
 
+/// Whether a field is there twice, which the head of HTTP/1 is refused for before.
+fn has_many(request: &Request<Incoming>, name: &HeaderName) -> bool {
+    request.headers().get_all(name).iter().nth(1).is_some()
+}
+
 /// The host that a request is for.
 fn host_of(request: &Request<Incoming>) -> Result<Cow<'_, str>, Refusal> {
+    if has_many(request, &header::HOST) {
+        return Err(Refusal::InvalidHost);
+    }
     let named = request.headers().get(header::HOST);
     let named = named.map(HeaderValue::to_str).transpose().map_err(|_| Refusal::InvalidHost)?;
     let in_target = request.uri().authority().map(|authority| authority.as_str());
@@ -470,7 +488,7 @@ fn asked(request: &Request<Incoming>) -> Result<Option<Asked>, Refusal> {
         let is_fine = is_websocket && path_is_rooted;
         return if is_fine { Ok(Some(Asked::Http2)) } else { Err(Refusal::MethodNotSupported) };
     }
-    if *request.method() == Method::TRACE || !path_is_rooted {
+    if *request.method() == Method::TRACE || !is_common(request.method()) || !path_is_rooted {
         return Err(Refusal::MethodNotSupported);
     }
     let is_websocket = request.version() == Version::HTTP_11
@@ -478,6 +496,11 @@ fn asked(request: &Request<Incoming>) -> Result<Option<Asked>, Refusal> {
         && request.body().is_end_stream()
         && wants_websocket(request.headers());
     Ok(is_websocket.then_some(Asked::Http1))
+}
+
+/// Whether a method is written as all that there are: some servers take `get` for `GET`, and others for no HTTP.
+fn is_common(method: &Method) -> bool {
+    method.as_str().bytes().all(|byte| byte.is_ascii_uppercase() || matches!(byte, b'-' | b'_'))
 }
 
 /// The instance that a cookie names.

@@ -1,6 +1,8 @@
 //! The head of an HTTP/1 request, judged before anything else reads it: what two servers could read differently is
 //! refused (request smuggling), as is what hyper lets pass: bare line feeds, a length beside an encoding.
 
+use http::Uri;
+
 /// How the body of a request is delimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
@@ -167,11 +169,21 @@ fn request_line(line: &[u8]) -> Result<Version, Fault> {
     if !is_token(method) || !is_target || !target.iter().all(|byte| matches!(byte, 0x21..=0x7e)) {
         return Err(Fault::RequestLine);
     }
+    // What hyper cannot read it would refuse without a word.
+    if !is_plain(target) && Uri::try_from(target).is_err() {
+        return Err(Fault::RequestLine);
+    }
     match version {
         b"HTTP/1.1" => Ok(Version::Http11),
         b"HTTP/1.0" => Ok(Version::Http10),
         _ => Err(Fault::RequestLine),
     }
+}
+
+/// Whether a target is a path of the usual kind, which anybody can read.
+fn is_plain(target: &[u8]) -> bool {
+    let is_usual = |byte: &u8| byte.is_ascii_alphanumeric() || b"/-._~%?&=+,:;@".contains(byte);
+    target.starts_with(b"/") && target.iter().all(is_usual)
 }
 
 fn field(line: &[u8]) -> Result<(&[u8], &[u8]), Fault> {
@@ -195,9 +207,11 @@ fn trimmed(value: &[u8]) -> &[u8] {
     &value[start..end]
 }
 
+/// Servers that keep a length in a signed number read one of 2^63 and more in a way of their own.
 fn number(value: &[u8]) -> Option<u64> {
     let is_number = (1..=19).contains(&value.len()) && value.iter().all(u8::is_ascii_digit);
-    is_number.then(|| std::str::from_utf8(value).ok()?.parse().ok()).flatten()
+    let number: i64 = is_number.then(|| std::str::from_utf8(value).ok()?.parse().ok()).flatten()?;
+    u64::try_from(number).ok()
 }
 
 fn is_token(text: &[u8]) -> bool {
@@ -230,6 +244,7 @@ mod tests {
             ("Content-Length: 0x5\r\n", Fault::Length),
             ("Content-Length:\r\n", Fault::Length),
             ("Content-Length: 99999999999999999999\r\n", Fault::Length),
+            ("Content-Length: 9223372036854775808\r\n", Fault::Length),
             ("Transfer-Encoding: gzip, chunked\r\n", Fault::Encoding),
             ("Transfer-Encoding: chunked, identity\r\n", Fault::Encoding),
             ("Transfer-Encoding: xchunked\r\n", Fault::Encoding),
@@ -275,6 +290,9 @@ mod tests {
             "G(T / HTTP/1.1",
             "GET /\u{7f} HTTP/1.1",
             "GET /ü HTTP/1.1",
+            "GET http:///a HTTP/1.1",
+            "GET http://[a/ HTTP/1.1",
+            "GET /<a> HTTP/1.1",
         ] {
             assert_eq!(line(bad), Some(Fault::RequestLine), "{bad}");
         }

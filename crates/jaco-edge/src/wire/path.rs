@@ -27,6 +27,31 @@ impl NormalPath<'_> {
     }
 }
 
+/// What some servers take for a slash. A path with both kinds has three readings, and each may be the one of another route.
+const SEPARATORS: [&[&str]; 3] =
+    [&["%2f", "%2F"], &["\\", "%5c", "%5C"], &["%2f", "%2F", "\\", "%5c", "%5C"]];
+
+impl NormalPath<'_> {
+    /// What servers look up that take escaped slashes for slashes, or backslashes of either form, or both. What all read the same
+    /// is not among it.
+    pub fn other_readings(&self) -> impl Iterator<Item = String> {
+        SEPARATORS.iter().filter_map(|separators| {
+            let read = separators
+                .iter()
+                .fold(self.key.to_string(), |read, separator| read.replace(separator, "/"));
+            (read != *self.key).then(|| without_empty_segments(&simplified(&read)))
+        })
+    }
+}
+
+/// Whether all servers can read a path: each `%` begins the escape of a character that is not NUL.
+pub fn is_readable(path: &str) -> bool {
+    path.split('%').skip(1).all(|escape| {
+        let digits = escape.as_bytes().get(..2);
+        digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit) && digits != b"00")
+    })
+}
+
 /// The forms of a path, which begins with `/` and has no query.
 pub fn normalize_path(path: &str) -> NormalPath<'_> {
     let is_plain = !path.contains("/.") && !path.contains('%');
@@ -110,6 +135,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn escapes_are_of_characters() {
+        for fine in ["/", "/a%20b", "/%2F%c3%bc", "/a%250d", "/a%01"] {
+            assert!(is_readable(fine), "{fine}");
+        }
+        for bad in ["/%", "/a%2", "/a%zz", "/%+1", "/a%00", "/%%41", "/%\u{fc}"] {
+            assert!(!is_readable(bad), "{bad}");
+        }
+    }
+
+    #[test]
     fn spellings_of_a_path_have_one_key() {
         for (given, key, forwarded) in [
             ("/", "/", "/"),
@@ -133,6 +168,25 @@ mod tests {
         ] {
             let path = normalize_path(given);
             assert_eq!((&*path.key, &*path.forwarded), (key, forwarded), "{given}");
+        }
+    }
+
+    #[test]
+    fn escaped_slashes_may_be_read_as_slashes() {
+        for (given, read) in [
+            ("/a/b", &[][..]),
+            ("/a%20b", &[]),
+            ("/admin%2fx", &["/admin/x", "/admin/x"]),
+            ("/x/..%2Fadmin", &["/admin", "/admin"]),
+            ("/x/%2e%2e%5cadmin", &["/admin", "/admin"]),
+            ("/x\\..\\admin", &["/admin", "/admin"]),
+            ("/%2f%2Fadmin", &["/admin", "/admin"]),
+            ("/a%252fb", &[]),
+            // Two kinds: with either alone it leads elsewhere than with both.
+            ("/x/..%2fadmin/..%5cx", &["/admin/..%5cx", "/x/x", "/x"]),
+        ] {
+            let path = normalize_path(given);
+            assert_eq!(path.other_readings().collect::<Vec<_>>(), read, "{given}");
         }
     }
 

@@ -109,6 +109,11 @@ async fn paths_are_stripped_normalized_and_redirected() {
         let line = reply.text().lines().next().unwrap().to_owned();
         assert_eq!(line, format!("GET {sent} HTTP/1.1"), "{asked}");
     }
+    // Some servers read them as paths of another route, which may guard them.
+    for asked in ["/api%2Fx", "/x/..%2fapi/y", "/x/..%5Capi", "/%2fapi", "/x/..%2fapi/..%5cx"] {
+        let reply = get(&lab, "a.example", asked).await;
+        assert_eq!((reply.status, reply.reason()), (400, "malformed_request"), "{asked}");
+    }
     let reply = get(&lab, "b.example", "/old/shop?x=1").await;
     assert_eq!(reply.status, 308);
     assert_eq!(reply.field("location"), Some("https://new.example/shop?x=1"));

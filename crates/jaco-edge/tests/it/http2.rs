@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Empty, Full, StreamBody};
@@ -11,6 +11,7 @@ use hyper::client::conn::http2::SendRequest;
 use hyper::ext::Protocol;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use jaco_edge::{Limits, Options};
 use jaco_types::route::{RouteProtocol, RouteTls};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
@@ -51,6 +52,33 @@ fn lab(server: &Server) -> Lab {
     lab
 }
 
+/// R-EDGE-1: a connection is kept as long as requests come, however short each is, and closed once none has come for a while.
+#[tokio::test]
+async fn a_connection_in_use_is_kept() {
+    let keep_alive = Duration::from_millis(400);
+    let one = echo();
+    let mut lab = Lab::with(Options {
+        limits: Limits { keep_alive, ..Limits::default() },
+        ..Options::default()
+    });
+    lab.route("a.example", "/", |_| {});
+    lab.ready(&[one.address]);
+    lab.apply();
+    let mut client = speak(lab.connect().await).await;
+    let begun = Instant::now();
+    while begun.elapsed() < keep_alive * 4 {
+        let answer = client.send_request(request("GET", "http://a.example/", "")).await;
+        assert_eq!(answer.unwrap().status(), StatusCode::OK, "after {:?}", begun.elapsed());
+        tokio::time::sleep(keep_alive / 8).await;
+    }
+    let closed = async {
+        while client.ready().await.is_ok() {
+            tokio::time::sleep(keep_alive / 8).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, closed).await.expect("it is closed");
+}
+
 #[tokio::test]
 async fn requests_of_a_connection_become_requests_of_http1() {
     let one = echo();
@@ -83,6 +111,28 @@ async fn requests_of_a_connection_become_requests_of_http1() {
         (unknown.status(), &unknown.headers()["x-jaco-reason"]),
         (StatusCode::NOT_FOUND, &"no_route".parse().unwrap())
     );
+}
+
+/// What HTTP/1.1 has once, an instance of HTTP/1.1 is not sent twice.
+#[tokio::test]
+async fn a_host_or_a_length_is_there_once() {
+    let one = echo();
+    let lab = lab(&one);
+    let mut client = speak(lab.connect().await).await;
+    for (name, values, reason) in [
+        ("content-length", ["3", "3"], "malformed_request"),
+        ("host", ["a.example", "b.example"], "invalid_host"),
+        ("host", ["a.example", "a.example"], "invalid_host"),
+    ] {
+        let mut post = request("POST", "http://a.example/", "abc");
+        for value in values {
+            post.headers_mut().append(name, value.parse().unwrap());
+        }
+        let refused = client.send_request(post).await.unwrap();
+        assert_eq!(refused.status(), StatusCode::BAD_REQUEST, "{name}: {values:?}");
+        assert_eq!(refused.headers()["x-jaco-reason"], reason, "{name}: {values:?}");
+    }
+    assert_eq!(one.connections(), 0, "no instance has seen anything");
 }
 
 #[tokio::test]

@@ -128,7 +128,7 @@ impl Workload {
     }
 
     /// Tells the ledger, a server elsewhere, that this arrived, before it is answered.
-    fn record(&self, id: u64) -> Response {
+    pub(super) fn record(&self, id: u64) -> Response {
         let Some(ledger) = self.env.get("HELLO_LEDGER") else {
             return Response::new(404, "there is no HELLO_LEDGER\n");
         };

@@ -17,23 +17,6 @@ const PAUSE_MAX_MS: u64 = 60_000;
 /// Length of a message that is echoed.
 const MESSAGE: usize = 4;
 
-/// What a request for something that takes its time is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Events,
-    Echo,
-}
-
-impl Kind {
-    pub(super) fn of(request: &Request) -> Option<Self> {
-        match (request.method.as_str(), request.path.as_str()) {
-            ("GET", "/events") => Some(Self::Events),
-            ("GET", "/socket") => Some(Self::Echo),
-            _ => None,
-        }
-    }
-}
-
 /// `GET /events?count=N&ms=N`: so many events, with so long a pause after each.
 pub(super) fn events(request: &Request, out: &mut impl Write) -> io::Result<()> {
     let count = request.number("count").unwrap_or(EVENTS).min(EVENTS_MAX);
@@ -79,7 +62,6 @@ mod tests {
     fn events_are_sent_one_by_one() {
         let mut out = Vec::new();
         let asked = request("GET /events?count=2&ms=0");
-        assert_eq!(Kind::of(&asked), Some(Kind::Events));
         events(&asked, &mut out).expect("a vector takes all");
         let text = String::from_utf8(out).expect("ascii");
         assert!(
@@ -93,6 +75,5 @@ mod tests {
         let mut out = Vec::new();
         echo(&mut &b"pingpongre"[..], &mut out).expect("a vector takes all");
         assert!(out.ends_with(b"\r\n\r\npingpong"));
-        assert_eq!(Kind::of(&request("POST /socket")), None);
     }
 }

@@ -164,13 +164,35 @@ impl Machines {
     /// # Panics
     /// When it is refused, or takes too long.
     pub fn apply(&self, compose: &str, overlay: Option<&str>) {
+        succeeded(&self.applied(compose, overlay, &["--timeout", "90s"]));
+    }
+
+    /// Applies a compose file, and does not wait for what comes of it.
+    ///
+    /// # Panics
+    /// When it is refused.
+    pub fn apply_detached(&self, compose: &str) {
+        succeeded(&self.applied(compose, None, &["--detach"]));
+    }
+
+    /// Applies what does not succeed, waits for its end, and returns what the command said.
+    ///
+    /// # Panics
+    /// When it succeeds.
+    pub fn apply_in_vain(&self, compose: &str, overlay: Option<&str>) -> Output {
+        let output = self.applied(compose, overlay, &["--timeout", "90s"]);
+        assert!(!output.status.success(), "{output:?}");
+        output
+    }
+
+    fn applied(&self, compose: &str, overlay: Option<&str>, flags: &[&str]) -> Output {
         let folder = tempfile::tempdir().expect("temporary files can be made");
         std::fs::write(folder.path().join("compose.yaml"), compose).expect("written");
         if let Some(overlay) = overlay {
             std::fs::write(folder.path().join("jaco.yaml"), overlay).expect("written");
         }
         let folder = folder.path().to_str().expect("a path in ASCII");
-        succeeded(&self.cluster.cli(0, &["apply", folder, "--timeout", "90s"]));
+        self.cluster.cli(0, &[&["apply", folder], flags].concat())
     }
 
     /// Pulls the plug of a machine's wire: what it sends and what is sent to it is lost, and nobody is told.

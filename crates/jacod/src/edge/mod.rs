@@ -8,6 +8,7 @@
 //! planner       which plan a process is told
 //! certificates  the certificates of the plan, with their keys
 //! session       a connection to a process, until it ends
+//! problem       what of its plan a process does not carry out
 //! access_log    the file for lines about requests; spans: from what it says of requests to what is exported
 //! sessions      what all of them say together
 //! probe         what other nodes ask of a process; readings: what it had counted lately
@@ -22,6 +23,7 @@ mod certificates;
 mod planner;
 mod privileges;
 mod probe;
+mod problem;
 mod readings;
 mod service;
 mod session;
@@ -48,6 +50,7 @@ use tracing::{info, warn};
 use crate::config::{AccessLogSettings, Config};
 use crate::consumer::{self, Absence, Part};
 use crate::process::{Process, Program, Starter};
+use crate::router::RouterView;
 pub(crate) use args::EdgeArgs;
 pub(crate) use certificates::Keys;
 use planner::speaker;
@@ -102,6 +105,7 @@ pub(crate) struct EdgeLoop {
     keys: Arc<dyn Keys>,
     access_log: Option<AccessLogSettings>,
     tracer: Option<Tracer>,
+    router: watch::Receiver<RouterView>,
     sessions: Arc<Sessions>,
     /// A connection each.
     tasks: TaskTracker,
@@ -111,13 +115,15 @@ pub(crate) struct EdgeLoop {
 }
 
 impl EdgeLoop {
-    /// `keys` opens the certificates; lines about requests go where `access_log` says, and spans of them to `tracer`.
+    /// `keys` opens the certificates; lines about requests go where `access_log` says, and spans of them to `tracer`. The
+    /// listeners are what `router` gives to the process.
     pub(crate) fn new(
         runtime_dir: PathBuf,
         process: Process,
         keys: Arc<dyn Keys>,
         access_log: Option<AccessLogSettings>,
         tracer: Option<Tracer>,
+        router: watch::Receiver<RouterView>,
     ) -> (Self, watch::Receiver<EdgeView>) {
         let (sender, view) = watch::channel(None);
         let sessions = Arc::new(Sessions::default());
@@ -128,6 +134,7 @@ impl EdgeLoop {
             keys,
             access_log,
             tracer,
+            router,
             sessions,
             tasks,
             view: sender,
@@ -218,7 +225,8 @@ impl EdgeLoop {
         self.provide_log(speaker);
         let log = self.access_log.clone();
         let tracer = self.tracer.clone();
-        let session = Session::new(Arc::clone(member), Arc::clone(&self.keys), log, tracer);
+        let (keys, router) = (Arc::clone(&self.keys), self.router.clone());
+        let session = Session::new(Arc::clone(member), keys, log, tracer, router);
         self.tasks.spawn(session.run(client, id, Arc::clone(&self.sessions)));
     }
 

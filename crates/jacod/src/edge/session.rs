@@ -8,18 +8,28 @@ use jaco_edge::service::{EdgeClient, EdgeReport};
 use jaco_server::Member;
 use jaco_store::Store;
 use jaco_trace::Tracer;
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::warn;
 
 use super::certificates::{CertificateBook, Keys};
 use super::planner::{Order, Orders, speaker};
+use super::problem::problem;
 use super::sessions::{Said, Sessions, Speaker, Stage};
 use super::spans;
 use crate::config::AccessLogSettings;
+use crate::router::RouterView;
 
 /// The least time between a plan and the next: one deployment's replicas become ready within few entries. The first of
 /// them is told at once.
 const PLAN_INTERVAL: Duration = Duration::from_millis(5);
+
+/// Waits until another plan may follow the last one.
+async fn pace(planned_at: Option<Instant>) {
+    if let Some(planned_at) = planned_at {
+        sleep_until(planned_at + PLAN_INTERVAL).await;
+    }
+}
 
 /// How often a node that has just started looks whether it has caught up.
 const CATCH_UP: Duration = Duration::from_millis(100);
@@ -30,6 +40,8 @@ pub(super) struct Session {
     orders: Orders,
     access_log: Option<AccessLogSettings>,
     tracer: Option<Tracer>,
+    /// Which listeners it does not give to the process, and why.
+    router: watch::Receiver<RouterView>,
 }
 
 impl Session {
@@ -38,9 +50,10 @@ impl Session {
         keys: Arc<dyn Keys>,
         access_log: Option<AccessLogSettings>,
         tracer: Option<Tracer>,
+        router: watch::Receiver<RouterView>,
     ) -> Self {
         let orders = Orders::new(member.id, CertificateBook::new(keys));
-        Self { member, orders, access_log, tracer }
+        Self { member, orders, access_log, tracer, router }
     }
 
     /// Tells the process what to do and what it says, until the connection has ended.
@@ -52,6 +65,7 @@ impl Session {
 
     async fn follow(&mut self, mut client: EdgeClient, id: u64, sessions: &Sessions) {
         let (mut status, mut index) = (client.status(), self.member.store.watch_index());
+        let mut router = self.router.clone();
         let mut planned_at = None::<Instant>;
         let mut knows_log = false;
         loop {
@@ -72,6 +86,7 @@ impl Session {
                 knows_log = true;
             }
             index.borrow_and_update();
+            router.borrow_and_update();
             let is_current = self.member.has_caught_up();
             match self.tell(&mut client, &report, is_current).await {
                 Ok(true) => planned_at = Some(Instant::now()),
@@ -84,13 +99,12 @@ impl Session {
             sessions.say(id, self.said(client.pid(), &report));
             tokio::select! {
                 changed = status.changed() => if changed.is_err() { return },
+                Ok(()) = router.changed() => pace(planned_at).await,
                 changed = index.changed() => {
                     if changed.is_err() {
                         return;
                     }
-                    if let Some(planned_at) = planned_at {
-                        sleep_until(planned_at + PLAN_INTERVAL).await;
-                    }
+                    pace(planned_at).await;
                 }
                 () = sleep(CATCH_UP), if !is_current => {}
             }
@@ -133,11 +147,6 @@ impl Session {
     }
 
     fn said(&self, pid: Option<u32>, report: &EdgeReport) -> Said {
-        let problems = report.problems.iter().map(|(what, why)| format!("{what}: {why}"));
-        let mut problems: Vec<String> = problems.take(PROBLEMS_MAX + 1).collect();
-        if problems.len() > PROBLEMS_MAX {
-            problems[PROBLEMS_MAX] = format!("and {} more", report.problems.len() - PROBLEMS_MAX);
-        }
         Said {
             acknowledgement: self.orders.acknowledgement(report),
             speaker: self.orders.speaker(),
@@ -147,10 +156,7 @@ impl Session {
                 Succession::Begun => Stage::Handing,
                 Succession::Done => Stage::Draining,
             },
-            problem: (!problems.is_empty()).then(|| problems.join("; ")),
+            problem: problem(&report.problems, self.router.borrow().status()),
         }
     }
 }
-
-/// How many problems a node reports.
-const PROBLEMS_MAX: usize = 3;

@@ -2,16 +2,14 @@
 //! they say the same. It looks at the edges itself, too, to see when they have a certificate.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::net::SocketAddr;
-use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use jaco_testkit::namespace::enter;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
@@ -31,11 +29,14 @@ pub(super) struct Gate {
     runtime: tokio::runtime::Handle,
 }
 
-/// Whether questions of the authority go on to the edges.
+/// Whether questions of the authority at port 80 go on to the edges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Door {
     Open,
+    /// They wait.
     Closed,
+    /// They are dropped, as if a firewall let nothing through to port 80.
+    Locked,
 }
 
 /// What came of the questions.
@@ -47,21 +48,22 @@ pub(super) struct Seen {
     pub(super) agreed: usize,
     /// What they said to the others.
     pub(super) differed: Vec<String>,
+    /// How many connections to port 443 each edge got.
+    pub(super) handshakes: BTreeMap<SocketAddr, usize>,
 }
 
 impl Gate {
-    /// Listens at port 80 in a network namespace.
+    /// Listens at the ports 80 and 443 in a network namespace.
     pub(super) fn start(namespace: PathBuf, edges: &[SocketAddr]) -> Self {
         let (handle, made) = std::sync::mpsc::channel();
         let edges = edges.to_vec();
         thread::spawn(move || {
-            let file = File::open(namespace).expect("the namespace is there");
-            move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))
-                .expect("it can be entered");
+            enter(&namespace);
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let runtime = runtime.expect("there is a runtime");
             runtime.block_on(async {
                 let listener = TcpListener::bind(("0.0.0.0", 80)).await.expect("it is free");
+                let tls = TcpListener::bind(("0.0.0.0", 443)).await.expect("it is free");
                 let gate = Self {
                     edges: Arc::new(Mutex::new(edges)),
                     door: Arc::new(watch::Sender::new(Door::Open)),
@@ -69,6 +71,7 @@ impl Gate {
                     runtime: tokio::runtime::Handle::current(),
                 };
                 handle.send(gate.clone()).expect("the test waits for it");
+                tokio::spawn(gate.clone().distribute(tls));
                 while let Ok((stream, _)) = listener.accept().await {
                     tokio::spawn(gate.clone().forward(stream));
                 }
@@ -95,8 +98,11 @@ impl Gate {
     async fn forward(self, mut stream: TcpStream) {
         let Ok(question) = read_head(&mut stream).await else { return };
         self.seen.send_modify(|seen| seen.asked += 1);
-        let opened = self.door.subscribe().wait_for(|door| *door == Door::Open).await.is_ok();
-        assert!(opened, "the gate is there as long as this");
+        let mut door = self.door.subscribe();
+        let door = door.wait_for(|door| *door != Door::Closed).await.map(|door| *door);
+        if door.expect("the gate is there as long as this") == Door::Locked {
+            return;
+        }
         let edges = self.edges.lock().expect("nobody panics").clone();
         let asked = edges.iter().map(|edge| ask(*edge, &question));
         let answers: Vec<String> = futures::future::join_all(asked).await;
@@ -110,6 +116,20 @@ impl Gate {
         // The authority may not wait for it.
         drop(stream.write_all(answer.as_bytes()).await);
         drop(stream.shutdown().await);
+    }
+
+    /// Forwards connections to port 443, as they are, to one edge after the other.
+    async fn distribute(self, listener: TcpListener) {
+        for number in 0.. {
+            let Ok((mut client, _)) = listener.accept().await else { return };
+            let edges = self.edges.lock().expect("nobody panics").clone();
+            let edge = edges[number % edges.len()];
+            self.seen.send_modify(|seen| *seen.handshakes.entry(edge).or_default() += 1);
+            tokio::spawn(async move {
+                let mut server = TcpStream::connect((edge.ip(), 443)).await?;
+                copy_bidirectional(&mut client, &mut server).await
+            });
+        }
     }
 
     /// When each edge has begun to lead clients of a domain to TLS, which it does once it has a certificate: milliseconds

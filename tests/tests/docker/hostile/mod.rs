@@ -1,0 +1,4 @@
+//! What tools that attack servers find in an edge.
+
+mod scanned;
+mod slow;
