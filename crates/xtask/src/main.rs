@@ -6,6 +6,7 @@
 mod advisories;
 mod bench;
 mod demo;
+mod edge;
 mod engine;
 mod finding;
 mod http;
@@ -45,6 +46,7 @@ enum Command {
     Advisories(advisories::Args),
     Sim(sim::Args),
     Torture(torture::Args),
+    Edge(edge::Args),
     Package(package::Args),
     /// Make sure a Docker Engine answers and build the images jaco-hello:v1 and jaco-hello:v2
     Image,
@@ -79,6 +81,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Advisories(args) => advisories::run(&workspace, &args),
         Command::Sim(args) => sim::run(&workspace, &args),
         Command::Torture(args) => torture::run(&workspace, &args),
+        Command::Edge(args) => edge::run(&workspace, &args),
         Command::Package(args) => package::run(&workspace, &args),
         Command::Image => {
             // An image in an engine that is stopped again would be of no use to anybody.

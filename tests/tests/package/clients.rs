@@ -1,16 +1,14 @@
 //! Clients outside, who ask every machine for the published service, until they are stopped.
 
-use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
-use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use jaco_testkit::namespace::enter;
 
 /// Pause between two requests of a client.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -59,9 +57,7 @@ impl Clients {
             for connection in [Connection::Kept, Connection::New] {
                 let (tally, namespace) = (Arc::clone(&tally), namespace.to_owned());
                 threads.push(thread::spawn(move || {
-                    let file = File::open(namespace).expect("the namespace is there");
-                    move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))
-                        .expect("it can be entered");
+                    enter(&namespace);
                     tally.ask(address, connection);
                 }));
             }

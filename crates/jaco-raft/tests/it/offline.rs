@@ -21,9 +21,7 @@ async fn offline(options: Options) -> Offline<Journal> {
 /// any before, and takes writes.
 async fn survivor_goes_on(limits: SnapshotLimits) {
     let mut cluster = Cluster::of_three_with(limits).await;
-    for write in 0..30 {
-        cluster.write(&format!("w{write}")).await;
-    }
+    cluster.write_everywhere((0..30).map(|write| format!("w{write}"))).await;
     for id in 1..=3 {
         cluster.stop(id).await;
     }

@@ -108,6 +108,16 @@ impl Cluster {
         tokio::time::timeout(DEADLINE, write).await.expect("a write within the deadline")
     }
 
+    /// Writes one after another until every running node has them: a majority, which acknowledges, need not be the
+    /// node that a test looks at.
+    pub(crate) async fn write_everywhere(&self, payloads: impl IntoIterator<Item = String>) {
+        let mut last = 0;
+        for payload in payloads {
+            last = self.write(&payload).await;
+        }
+        self.all_applied(last).await;
+    }
+
     /// Waits until every running node has applied `index`.
     pub(crate) async fn all_applied(&self, index: u64) {
         for node in self.nodes.values() {

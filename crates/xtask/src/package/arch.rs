@@ -40,11 +40,19 @@ impl Architecture {
         }
     }
 
-    /// The C compiler that links for it from another machine, with Debian's package of it.
-    pub(super) fn cross_compiler(self) -> (&'static str, &'static str) {
+    /// The name that compilers and Debian's folders have for it.
+    pub(super) fn gnu(self) -> &'static str {
         match self {
-            Self::Amd64 => ("x86_64-linux-gnu-gcc", "gcc-x86-64-linux-gnu"),
-            Self::Arm64 => ("aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu"),
+            Self::Amd64 => "x86_64-linux-gnu",
+            Self::Arm64 => "aarch64-linux-gnu",
+        }
+    }
+
+    /// What runs its programs on a machine of another architecture.
+    pub(super) fn emulator(self) -> &'static str {
+        match self {
+            Self::Amd64 => "qemu-x86_64",
+            Self::Arm64 => "qemu-aarch64",
         }
     }
 }

@@ -10,6 +10,7 @@ mod changelog;
 mod contents;
 mod control;
 mod deb;
+mod foreign;
 mod gzip;
 mod programs;
 mod staged;
@@ -27,6 +28,9 @@ use arch::Architecture;
 use changelog::Purpose;
 use contents::Material;
 use deb::Compression;
+
+/// Length of a package at most: every node downloads one for each upgrade.
+const PACKAGE_BYTES_MAX: u64 = 20_000_000;
 
 /// Build Debian packages, a tarball, a bill of materials and checksums
 ///
@@ -108,6 +112,10 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
 
     for file in &made {
         let bytes = std::fs::metadata(file)?.len();
+        if is_too_large(file, bytes, compression) {
+            let (is, may) = (megabytes(bytes), megabytes(PACKAGE_BYTES_MAX));
+            bail!("{} has {is:.1} MB, more than the {may:.0} MB that are promised", file.display());
+        }
         say::result(&format!("{:>7.1} MB  {}", megabytes(bytes), file.display()));
     }
     Ok(())
@@ -199,6 +207,22 @@ fn read(path: &Path) -> Result<Vec<u8>> {
     std::fs::read(path).with_context(|| format!("cannot read {path:?}"))
 }
 
+/// Where cargo keeps what it has downloaded.
+///
+/// # Errors
+/// If no variable says so.
+fn cargo_home() -> Result<PathBuf> {
+    let named = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cargo"));
+    named.or(home).context("neither CARGO_HOME nor HOME is set")
+}
+
+/// Whether a package is larger than is promised. One that is compressed little is for tests.
+fn is_too_large(file: &Path, bytes: u64, compression: Compression) -> bool {
+    let is_package = file.extension().is_some_and(|extension| extension == "deb");
+    is_package && compression == Compression::Small && bytes > PACKAGE_BYTES_MAX
+}
+
 fn megabytes(bytes: u64) -> f64 {
     bytes as f64 / 1e6
 }
@@ -217,6 +241,16 @@ mod tests {
         };
         assert_eq!(release("0.2.0").debian(), "0.2.0-2");
         assert_eq!(release("0.2.0-rc.1").debian(), "0.2.0~rc.1-2");
+    }
+
+    /// R-OPS-1: a package has 20 MB at most.
+    #[test]
+    fn packages_have_a_bound() {
+        let is = |name: &str, bytes| is_too_large(Path::new(name), bytes, Compression::Small);
+        assert!(is("jacod_0.1.0-1_amd64.deb", 20_000_001));
+        assert!(!is("jacod_0.1.0-1_amd64.deb", 20_000_000));
+        assert!(!is("jaco-0.1.0-linux-amd64.tar.gz", 30_000_000));
+        assert!(!is_too_large(Path::new("jacod.deb"), 30_000_000, Compression::Quick));
     }
 
     #[test]

@@ -6,16 +6,17 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use super::arch::Architecture;
+use super::foreign::Foreign;
 use crate::workspace::Workspace;
-use crate::{engine, process, say};
+use crate::{process, say};
 
 /// The two programs of an architecture.
 #[derive(Debug)]
 pub(super) struct Programs {
     pub(super) jaco: Program,
     pub(super) jacod: Program,
-    /// The same programs for this machine, which write their pages and scripts.
-    speaking: [PathBuf; 2],
+    /// What runs them, if they are not this machine's.
+    foreign: Option<Foreign>,
 }
 
 /// A program, and what a system must have to start it.
@@ -49,21 +50,22 @@ pub(super) fn find(
     epoch: u64,
 ) -> Result<Programs> {
     let is_ours = Architecture::of_host().is_ok_and(|host| host == arch);
-    let folder = match folder {
-        Some(folder) => folder.to_owned(),
-        None => build(workspace, arch, epoch)?,
+    let foreign = if is_ours { None } else { Some(Foreign::ready(workspace, arch)?) };
+    let folder = match (folder, &foreign) {
+        (Some(folder), _) => folder.to_owned(),
+        (None, Some(foreign)) => foreign.build(workspace, epoch)?,
+        (None, None) => build(workspace, arch, epoch)?,
     };
     let (jaco, jacod) = (checked(folder.join("jaco"), arch)?, checked(folder.join("jacod"), arch)?);
-    let speaking = if is_ours { folder } else { build_for_this_machine(workspace)? };
-    Ok(Programs { jaco, jacod, speaking: ["jaco", "jacod"].map(|name| speaking.join(name)) })
+    Ok(Programs { jaco, jacod, foreign })
 }
 
 impl Programs {
     /// Man pages by file name, as in `jaco-apply.1`.
     pub(super) fn pages(&self, scratch: &Path) -> Result<Vec<(String, Vec<u8>)>> {
         let folder = super::emptied(scratch.join("man"))?;
-        for program in &self.speaking {
-            process::run(command(program).arg("man-pages").arg(&folder))?;
+        for program in [&self.jaco, &self.jacod] {
+            process::run(self.command(program).arg("man-pages").arg(&folder))?;
         }
         let mut pages = Vec::new();
         for entry in std::fs::read_dir(&folder)? {
@@ -77,28 +79,24 @@ impl Programs {
 
     /// The scripts for bash, zsh and fish.
     pub(super) fn completions(&self) -> Result<[String; 3]> {
-        let [jaco, _] = &self.speaking;
-        let script = |shell| process::capture(command(jaco).args(["completion", shell]));
+        let script = |shell| process::capture(self.command(&self.jaco).args(["completion", shell]));
         Ok([script("bash")?, script("zsh")?, script("fish")?])
     }
-}
 
-/// A program of ours without the user's settings.
-fn command(program: &Path) -> Command {
-    let mut command = Command::new(program);
-    command.env_clear();
-    command
-}
-
-/// Release programs, without a path of this machine in them.
-fn build(workspace: &Workspace, arch: Architecture, epoch: u64) -> Result<PathBuf> {
-    let is_ours = Architecture::of_host().is_ok_and(|host| host == arch);
-    if !is_ours {
-        ensure_cross(arch)?;
+    /// One of them, without the user's settings.
+    fn command(&self, program: &Program) -> Command {
+        let mut command = match &self.foreign {
+            Some(foreign) => foreign.command(&program.path),
+            None => Command::new(&program.path),
+        };
+        command.env_clear();
+        command
     }
-    let cargo_home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
-    let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cargo"));
-    let registry = cargo_home.or(home).context("neither CARGO_HOME nor HOME is set")?;
+}
+
+/// Release programs for this machine, without a path of this machine in them.
+fn build(workspace: &Workspace, arch: Architecture, epoch: u64) -> Result<PathBuf> {
+    let registry = super::cargo_home()?;
     let remapped = [(workspace.root.as_path(), "/usr/src/jaco"), (&registry, "/usr/src/cargo")]
         .map(|(from, to)| format!("{:?}", format!("--remap-path-prefix={}={to}", from.display())));
     let mut command = workspace.cargo();
@@ -106,40 +104,9 @@ fn build(workspace: &Workspace, arch: Architecture, epoch: u64) -> Result<PathBu
     command.arg("--config").arg(format!("build.rustflags=[{}]", remapped.join(", ")));
     command.args(["build", "--release", "--locked", "--package", "jaco", "--package", "jacod"]);
     command.args(["--target", arch.triple()]).env("SOURCE_DATE_EPOCH", epoch.to_string());
-    if !is_ours {
-        let variable = arch.triple().to_uppercase().replace('-', "_");
-        command.env(format!("CARGO_TARGET_{variable}_LINKER"), arch.cross_compiler().0);
-    }
     say::note("building release programs, which takes some minutes");
     process::run(&mut command)?;
     Ok(workspace.target.join(arch.triple()).join("release"))
-}
-
-/// Programs that can be started here, where those of the package cannot.
-fn build_for_this_machine(workspace: &Workspace) -> Result<PathBuf> {
-    say::note("building the programs for this machine as well: they write their man pages");
-    process::run(workspace.cargo().args(["build", "--package", "jaco", "--package", "jacod"]))?;
-    Ok(workspace.target.join("debug"))
-}
-
-/// Refuses by name what is missing to build for another architecture.
-fn ensure_cross(arch: Architecture) -> Result<()> {
-    let triple = arch.triple();
-    let mut rustc = Command::new("rustc");
-    rustc.args(["--print", "target-libdir", "--target", triple]);
-    let libraries = PathBuf::from(process::capture(&mut rustc)?.trim());
-    let (compiler, package) = arch.cross_compiler();
-    let mut missing = Vec::new();
-    if !libraries.is_dir() {
-        missing.push(format!("Rust's standard library for it (rustup target add {triple})"));
-    }
-    if engine::find(compiler).is_none() {
-        missing.push(format!("the compiler {compiler} (apt-get install {package})"));
-    }
-    if !missing.is_empty() {
-        bail!("programs for {arch} cannot be built here without {}", missing.join(" and "));
-    }
-    Ok(())
 }
 
 fn checked(path: PathBuf, arch: Architecture) -> Result<Program> {

@@ -84,6 +84,14 @@ pub(crate) fn ensure_packet_tools() -> Result<()> {
     packages::ensure(Layer::Net)
 }
 
+/// Installs what wires machines, where it is missing: replacements under load need it too.
+///
+/// # Errors
+/// If it cannot be installed.
+pub(crate) fn ensure_wires() -> Result<()> {
+    packages::ensure(Layer::Edge)
+}
+
 /// What the layers of one run share.
 struct Run<'a> {
     workspace: &'a Workspace,

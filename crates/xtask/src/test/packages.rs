@@ -33,24 +33,32 @@ const PEBBLE: Needed = Needed {
 const CURL: Needed =
     Needed { program: "curl", package: "curl", purpose: "asks for documents as any client does" };
 
+const CHROMIUM: Needed =
+    Needed { program: "chromium", package: "chromium", purpose: "shows pages as a user sees them" };
+
+const CHROMEDRIVER: Needed = Needed {
+    program: "chromedriver",
+    package: "chromium-driver",
+    purpose: "clicks and types in the browser",
+};
+
+const CERTUTIL: Needed = Needed {
+    program: "certutil",
+    package: "libnss3-tools",
+    purpose: "has the browser trust an authority",
+};
+
 /// A browser without a window, what drives it, and what makes it trust an authority.
-const BROWSER: [Needed; 3] = [
-    Needed {
-        program: "chromium",
-        package: "chromium",
-        purpose: "shows the page as a user sees it",
-    },
-    Needed {
-        program: "chromedriver",
-        package: "chromium-driver",
-        purpose: "clicks and types in the browser",
-    },
-    Needed {
-        program: "certutil",
-        package: "libnss3-tools",
-        purpose: "has the browser trust the cluster's authority",
-    },
-];
+const BROWSER: [Needed; 3] = [CHROMIUM, CHROMEDRIVER, CERTUTIL];
+
+const TESTSSL: Needed =
+    Needed { program: "testssl", package: "testssl.sh", purpose: "scans the TLS of edges" };
+
+const SLOWHTTPTEST: Needed = Needed {
+    program: "slowhttptest",
+    package: "slowhttptest",
+    purpose: "holds connections of edges as long as they let it",
+};
 
 const REGISTRY: Needed = Needed {
     program: "docker-registry",
@@ -115,8 +123,8 @@ fn needed(layer: Layer) -> &'static [Needed] {
         Layer::Cluster => &[STRACE, FAKETIME, PEBBLE, CURL],
         Layer::Browser => &BROWSER,
         Layer::Net => &PACKETS,
-        Layer::Docker => &[REGISTRY, TCPDUMP, PEBBLE],
-        Layer::Edge => &[IP, NFT],
+        Layer::Docker => &[REGISTRY, TCPDUMP, PEBBLE, TESTSSL, SLOWHTTPTEST],
+        Layer::Edge => &[IP, NFT, CURL, CHROMIUM, CHROMEDRIVER, CERTUTIL],
         Layer::Package => &PACKAGING,
         Layer::Lint | Layer::Pure | Layer::RaftSim | Layer::Sim => &[],
     }
@@ -137,8 +145,9 @@ mod tests {
         check(Layer::Cluster, &["strace", "faketime", "pebble", "curl"]);
         check(Layer::Browser, &["chromium", "chromedriver", "certutil"]);
         check(Layer::Net, &["ip", "nft", "tcpdump", "iperf3", "ping"]);
-        check(Layer::Docker, &["docker-registry", "tcpdump", "pebble"]);
-        check(Layer::Edge, &["ip", "nft"]);
+        let on_engines = ["docker-registry", "tcpdump", "pebble", "testssl", "slowhttptest"];
+        check(Layer::Docker, &on_engines);
+        check(Layer::Edge, &["ip", "nft", "curl", "chromium", "chromedriver", "certutil"]);
         let packaging = [
             "curl",
             "ip",

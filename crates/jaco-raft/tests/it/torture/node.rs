@@ -161,9 +161,7 @@ fn recorded_recovery() -> Recording {
     let (_held, root) = empty_root();
     Runtime::new().unwrap().block_on(async {
         let mut cluster = Cluster::of_three().await;
-        for number in 0..AGREED {
-            cluster.write(&format!("write-{number}")).await;
-        }
+        cluster.write_everywhere((0..AGREED).map(|number| format!("write-{number}"))).await;
         for id in 1..=3 {
             cluster.stop(id).await;
         }
