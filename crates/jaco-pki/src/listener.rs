@@ -207,6 +207,24 @@ impl HandshakeReason {
             Self::SourceBlocked => "source_blocked",
         }
     }
+
+    /// Whether this node refused the peer, as opposed to a peer that went away by itself: a health check, a port scan, or a
+    /// browser, which opens more connections than it needs. One that does so again and again ends as [`Self::SourceBlocked`].
+    #[must_use]
+    pub const fn is_refusal(&self) -> bool {
+        match self {
+            Self::NothingSent | Self::Disconnected => false,
+            Self::Timeout
+            | Self::NotTls
+            | Self::Incompatible
+            | Self::Certificate(_)
+            | Self::RefusedByPeer(_)
+            | Self::Protocol(_)
+            | Self::NotAdmitted(_)
+            | Self::TooManyAtOnce
+            | Self::SourceBlocked => true,
+        }
+    }
 }
 
 /// A socket that listens on `address`, for [`TlsListener::start`]. Must be called within a tokio runtime.

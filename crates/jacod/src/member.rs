@@ -410,7 +410,7 @@ fn listen(
     Ok(())
 }
 
-/// Counts failed handshakes, and audits them together with other refused access.
+/// Counts failed handshakes, and audits those that this node refused together with other refused access.
 async fn audit_handshake_failures(
     mut failed: mpsc::Receiver<HandshakeFailure>,
     refusals: Refusals,
@@ -418,6 +418,9 @@ async fn audit_handshake_failures(
 ) {
     while let Some(failure) = failed.recv().await {
         tallies.handshakes_failed(failure.reason.code(), failure.unreported + 1);
+        if !failure.reason.is_refusal() {
+            continue;
+        }
         let message = format!("handshake failed: {}", failure.reason);
         let rejection = Rejection::new(ErrorCode::CertificateInvalid, message)
             .with("unreported", failure.unreported.to_string());

@@ -3,9 +3,11 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use jaco_testkit::{
-    Client, Cluster, Engine, Target, eventually, eventually_within, fresh_request_id, v1,
+    Client, Cluster, Engine, Target, eventually, eventually_within, fresh_request_id, stays, v1,
 };
 use jaco_types::{ErrorCode, Timestamp};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
 use crate::scenario::deploy;
@@ -168,6 +170,39 @@ async fn refused_callers_and_renewals_are_audited() {
         })
         .await;
     }
+}
+
+/// R-FAULT-3: a client that goes away by itself was not refused, as a health check or a browser with connections to spare; one that is
+/// refused leaves its event.
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_that_go_away_are_not_refused() {
+    let cluster = Cluster::start(1, Engine::Fake).await;
+    let address = &cluster.nodes[0].address;
+    let begin = async |sent: &[u8]| {
+        let mut stream = TcpStream::connect(address).await.expect("it listens");
+        stream.write_all(sent).await.expect("sent");
+        stream.shutdown().await.expect("the end is sent");
+        // The daemon is done with it once it closes its end, with an alert or without.
+        let _answer = stream.read_to_end(&mut Vec::new()).await;
+    };
+    begin(b"").await;
+    begin(b"\x16\x03\x01\x02\x00\x01").await;
+    begin(b"GET / HTTP/1.0\r\n\r\n").await;
+    let refusals = || async {
+        let mut told = all(cluster.client()).await?;
+        told.retain(|event| event.kind == "access_refused");
+        Ok::<_, String>(
+            told.iter().map(|event| event.payload["message"].clone()).collect::<Vec<_>>(),
+        )
+    };
+    let told = eventually("the refused one is audited", || async {
+        let told = refusals().await?;
+        if told.is_empty() { Err("none".to_owned()) } else { Ok(told) }
+    })
+    .await;
+    assert!(told.len() == 1 && told[0].contains("does not speak tls"), "{told:?}");
+    // Refusals are written every five seconds.
+    stays(Duration::from_secs(6), "no other", &told, refusals).await;
 }
 
 /// Events are filtered by time, kind, deployment and node.
