@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use jaco_process::notify_ready;
 use jaco_raft::Quorum;
 use jaco_server::{LogTail, serve};
 use tokio::net::{TcpListener, UnixListener};
@@ -18,7 +19,6 @@ use crate::bootstrap::Bootstrap;
 use crate::config::Config;
 use crate::context::NodeContext;
 use crate::heap;
-use crate::service_manager::notify_ready;
 
 /// Time limit for open requests at shutdown. Apart from the agent no loop is waited for: the next
 /// daemon or the next leader continues its work.

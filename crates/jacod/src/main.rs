@@ -31,6 +31,7 @@ mod member;
 mod membership;
 mod notify;
 mod offline;
+mod part;
 mod pressure;
 mod process;
 mod readings;
@@ -40,7 +41,6 @@ mod renewal;
 mod reset;
 mod rotation;
 mod router;
-mod service_manager;
 mod setup;
 mod telemetry;
 mod trace;
@@ -50,11 +50,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use jaco_net::ServiceOptions;
+use jaco_process::{EdgeArgs, stop_on_signal};
 use tokio::runtime::Runtime;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
-use tracing::{error, info};
+use tracing::error;
 
 use crate::config::Config;
 use crate::daemon::{Daemon, Ended};
@@ -107,7 +106,7 @@ enum Part {
     /// It takes requests, connections and datagrams from outside for the services that have routes, as the daemon
     /// says. It runs in the router's namespace without any capability, as a user of its own, and gets its listeners
     /// from the router. SIGHUP has the program that is installed now take its place, without a lost request.
-    Edge(edge::EdgeArgs),
+    Edge(EdgeArgs),
     Recover(recover::Args),
     Rejoin(rejoin::Args),
     Reset(reset::Args),
@@ -159,9 +158,8 @@ fn raft_runtime() -> io::Result<Runtime> {
 }
 
 fn run(args: &Args) -> anyhow::Result<Ended> {
-    if let Some(Part::Edge(args)) = &args.part {
-        edge::run(args)?;
-        return Ok(Ended::Stopped);
+    if matches!(args.part, Some(Part::Edge(_))) {
+        match part::become_edge()? {}
     }
     if let Some(Part::BackupParts(args)) = &args.part {
         limits::keep_private()?;
@@ -187,7 +185,7 @@ fn run(args: &Args) -> anyhow::Result<Ended> {
     }
     let config = Config::load(&args.config, Path::new(DEFAULT_CONFIG))?;
     config.check()?;
-    telemetry::filter(&config.log_level)?;
+    jaco_process::filter(&config.log_level)?;
     if args.check {
         config.check_engine()?;
         return Ok(Ended::Stopped);
@@ -215,11 +213,11 @@ fn run(args: &Args) -> anyhow::Result<Ended> {
         runtime()?.block_on(reset::run(config, args))?;
         return Ok(Ended::Stopped);
     }
+    if matches!(args.part, Some(Part::Net)) {
+        match part::become_router(&config)? {}
+    }
     let runtime = runtime()?;
     let log = telemetry::init(&config.log_level, config.log_format)?;
-    if matches!(args.part, Some(Part::Net)) {
-        return run_router(&config, &runtime);
-    }
     limits::keep_private()?;
     limits::raise_descriptors();
     limits::private_dir(&config.data_dir)?;
@@ -231,39 +229,4 @@ fn run(args: &Args) -> anyhow::Result<Ended> {
         stop_on_signal(&shutdown)?;
         Daemon::run(config, log, raft.handle().clone(), shutdown).await
     })
-}
-
-fn run_router(config: &Config, runtime: &Runtime) -> anyhow::Result<Ended> {
-    let options = ServiceOptions {
-        runtime_dir: config.net.runtime_dir.clone(),
-        port: config.net.port,
-        edge_socket: edge::listeners_socket(&config.net.edge_dir()),
-    };
-    runtime.block_on(async {
-        let stop = CancellationToken::new();
-        stop_on_signal(&stop)?;
-        router::run(options, stop).await
-    })?;
-    Ok(Ended::Stopped)
-}
-
-/// The first signal stops the daemon cleanly, the second one immediately.
-fn stop_on_signal(shutdown: &CancellationToken) -> anyhow::Result<()> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let shutdown = shutdown.clone();
-    tokio::spawn(async move {
-        loop {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-            }
-            if shutdown.is_cancelled() {
-                std::process::exit(130);
-            }
-            info!("stopping");
-            shutdown.cancel();
-        }
-    });
-    Ok(())
 }

@@ -4,9 +4,10 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use jaco_process::error_file;
 use tracing::{info, warn};
 
 /// Who starts the process.
@@ -122,11 +123,6 @@ impl Process {
         command.args(&self.program.arguments).stdin(Stdio::null()).stdout(Stdio::null());
         command.env_remove("SYSTEMD_EXEC_PID").process_group(0).spawn()
     }
-}
-
-/// Where such a process says why it ended, for the daemon, which tells the operators.
-pub(crate) fn error_file(runtime_dir: &Path) -> PathBuf {
-    runtime_dir.join("error")
 }
 
 #[cfg(test)]

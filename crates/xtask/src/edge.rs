@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use crate::workspace::Workspace;
+use crate::workspace::{Workspace, program_packages};
 use crate::{engine, image, process, test};
 
 /// Replace replicas under load from outside; no request may fail
@@ -31,14 +31,14 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     let _engine = engine::ensure(workspace)?;
     image::build(workspace)?;
     // Together, as the layer builds them: apart, they would be built in other sets of features.
-    let packages = ["--package", "jaco", "--package", "jacod", "--package", "jaco-tests"];
+    let packages: Vec<&str> = program_packages().chain(["--package", "jaco-tests"]).collect();
     let (profile, folder) =
         if args.release { (&["--release"][..], "release") } else { (&[][..], "debug") };
     let mut build = workspace.cargo();
-    build.args(["build", "--quiet"]).args(profile).args(packages);
-    process::run(build.args(["--bin", "jaco", "--bin", "jacod", "--test", "edge"]))?;
+    build.args(["build", "--quiet"]).args(profile).args(&packages);
+    process::run(build.args(["--bins", "--test", "edge"]))?;
     let mut asked = workspace.cargo();
-    asked.args(["test", "--quiet"]).args(profile).args(packages).args(["--test", "edge"]);
+    asked.args(["test", "--quiet"]).args(profile).args(&packages).args(["--test", "edge"]);
     match args.minutes {
         Some(minutes) => {
             asked.arg("a_soak_fails_no_request_and_memory_stays");

@@ -65,6 +65,14 @@ pub(crate) struct Target {
     pub(crate) kind: Vec<String>,
 }
 
+/// The programs of the product: packages with one program each, of the same name.
+pub(crate) const PROGRAMS: [&str; 4] = ["jaco", "jacod", "jacod-net", "jacod-edge"];
+
+/// What tells cargo to build the programs of the product.
+pub(crate) fn program_packages() -> impl Iterator<Item = &'static str> {
+    PROGRAMS.into_iter().flat_map(|name| ["--package", name])
+}
+
 impl Workspace {
     /// Asks cargo.
     ///

@@ -20,7 +20,7 @@ pub(crate) fn built() -> &'static Built {
         let folder = tempfile::tempdir().expect("temporary files can be made");
         let programs = folder.path().join("programs");
         fs::create_dir(&programs).expect("an empty folder");
-        for name in ["jaco", "jacod"] {
+        for name in ["jaco", "jacod", "jacod-net", "jacod-edge"] {
             // What debuggers read would be most of a package.
             let (from, to) = (binary(name), programs.join(name));
             ran(Command::new("strip").arg("-o").arg(to).arg(from));

@@ -24,7 +24,15 @@ mod outbox;
 mod record;
 mod socket;
 
+use std::path::{Path, PathBuf};
+
 pub use inbox::{Event, Inbox};
 pub(crate) use listeners::Listeners;
 pub(crate) use missing::Missing;
 pub(crate) use outbox::hand_over;
+
+/// Where the process of the edge takes listeners, in its folder.
+#[must_use]
+pub fn listeners_socket(runtime_dir: &Path) -> PathBuf {
+    runtime_dir.join("listeners")
+}

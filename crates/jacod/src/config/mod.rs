@@ -12,15 +12,14 @@ mod traces;
 mod volume_classes;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-use clap::ValueEnum;
 use jaco_acme::Authority;
 use jaco_agent::images::StoreLimits;
 use jaco_controller::RebalanceOptions;
+use jaco_process::LogFormat;
 use jaco_raft::SnapshotLimits;
 use jaco_server::archive::ArchiveLimits;
 use jaco_types::Hostname;
@@ -201,32 +200,6 @@ pub(crate) enum EngineKind {
     Docker,
     /// Simulated containers, for evaluation and tests.
     Fake,
-}
-
-/// Log format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ValueEnum)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum LogFormat {
-    /// Human-readable lines.
-    Text,
-    /// One JSON object per line.
-    Json,
-}
-
-impl LogFormat {
-    /// As users write it.
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Text => "text",
-            Self::Json => "json",
-        }
-    }
-}
-
-impl fmt::Display for LogFormat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
 }
 
 /// Network between the nodes; selects raft's timeouts.

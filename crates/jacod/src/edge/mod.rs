@@ -12,25 +12,17 @@
 //! access_log    the file for lines about requests; spans: from what it says of requests to what is exported
 //! sessions      what all of them say together
 //! probe         what other nodes ask of a process; readings: what it had counted lately
-//! service       `jacod edge`, the process itself; args: what it is started with
-//! privileges    what that gives up before it listens
-//! upgrade       how it is replaced by the program that is installed now
 //! ```
 
 mod access_log;
-mod args;
 mod certificates;
 mod planner;
-mod privileges;
 mod probe;
 mod problem;
 mod readings;
-mod service;
 mod session;
 mod sessions;
 mod spans;
-mod stop;
-mod upgrade;
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -51,11 +43,9 @@ use crate::config::{AccessLogSettings, Config};
 use crate::consumer::{self, Absence, Part};
 use crate::process::{Process, Program, Starter};
 use crate::router::RouterView;
-pub(crate) use args::EdgeArgs;
 pub(crate) use certificates::Keys;
 use planner::speaker;
 pub(crate) use probe::EdgeHandle;
-pub(crate) use service::{listeners_socket, run};
 use session::Session;
 use sessions::{Sessions, Speaker};
 

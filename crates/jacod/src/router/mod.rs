@@ -8,7 +8,6 @@ mod counts;
 mod key;
 mod planner;
 mod probe;
-mod service;
 mod trial;
 
 use std::ffi::OsStr;
@@ -31,7 +30,6 @@ use tracing::{info, warn};
 use crate::consumer::{self, Absence, Part, Released};
 use crate::process::{Process, Program};
 use planner::{Order, SitePlanner};
-pub(crate) use service::run;
 pub(crate) use trial::try_router;
 
 /// The router as an endpoint consumer. Its lease is longer than a restart of its process, shorter than what a node is

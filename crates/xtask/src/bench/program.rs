@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::build::Build;
 use super::table::{Promise, Row};
 use crate::engine::{self, Engine};
-use crate::workspace::Workspace;
+use crate::workspace::{Workspace, program_packages};
 use crate::{image, process, say, test};
 
 /// What has to be there besides our own programs.
@@ -130,7 +130,7 @@ fn build(workspace: &Workspace, build: Build) -> Result<()> {
     say::note("building the programs");
     let mut command = workspace.cargo();
     command.args(["build", "--quiet"]).args(build.arguments());
-    process::run(command.args(["-p", "jacod", "-p", "jaco", "-p", "jaco-bench"]))
+    process::run(command.args(program_packages()).args(["--package", "jaco-bench"]))
 }
 
 /// The package's own service, if it starts, listens on another port and is not touched.

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::engine::{self, Engine};
 use crate::say::{self, Steps};
-use crate::workspace::Workspace;
+use crate::workspace::{Workspace, program_packages};
 use crate::{image, process};
 use cli::Cli;
 
@@ -57,7 +57,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
 
 fn build(workspace: &Workspace) -> Result<()> {
     let mut command = workspace.cargo();
-    process::run(command.args(["build", "--release", "--package", "jacod", "--package", "jaco"]))
+    process::run(command.args(["build", "--release"]).args(program_packages()))
 }
 
 /// The part that people come for.

@@ -9,10 +9,7 @@ use serde_json::{Value, json};
 use super::arch::Architecture;
 use super::{Release, date};
 use crate::process;
-use crate::workspace::{Locked, Workspace};
-
-/// The programs whose dependencies are listed.
-const PROGRAMS: [&str; 2] = ["jaco", "jacod"];
+use crate::workspace::{Locked, PROGRAMS, Workspace};
 
 /// What cargo says of packages and of who uses whom.
 #[derive(Debug, Deserialize)]

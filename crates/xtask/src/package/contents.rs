@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 
 use super::control::Control;
 use super::gzip::compressed;
-use super::programs::Programs;
+use super::programs::{Program, Programs};
 use super::{Release, date, read};
 
 /// A file of a package.
@@ -64,7 +64,7 @@ pub(super) fn client(
     files.extend(pages(material, "usr/share/man", Section::Commands)?);
     files.extend(completions(material, "usr/share", "vendor-completions"));
     files.extend(documents(material, "jaco", release)?);
-    let depends = format!("libc6 (>= {}), libgcc-s1", programs.jaco.needs.glibc);
+    let depends = format!("libc6 (>= {}), libgcc-s1", programs.glibc_of_client());
     let control = Control {
         package: "jaco",
         depends,
@@ -94,6 +94,7 @@ pub(super) fn daemon(
             content: Content::Bytes(read(&material.deploy.join("jacod.yaml"))?),
         },
     ];
+    files.extend(beside(programs, "usr/lib"));
     files.extend(services(material, "usr/lib", "/usr/bin/jacod")?);
     files.extend(pages(material, "usr/share/man", Section::Daemons)?);
     files.extend(documents(material, "jacod", release)?);
@@ -105,7 +106,7 @@ pub(super) fn daemon(
     let control = Control {
         package: "jacod",
         // The edge's unit calls `kill`, of procps.
-        depends: format!("libc6 (>= {}), libgcc-s1, procps, systemd", programs.jacod.needs.glibc),
+        depends: format!("libc6 (>= {}), libgcc-s1, procps, systemd", programs.glibc_of_daemon()),
         recommends: "jaco, docker.io | docker-ce, nftables",
         suggests: "",
         summary: "daemon of JACO, which runs compose files on a cluster",
@@ -127,6 +128,7 @@ pub(super) fn tarball(programs: &Programs, material: &Material) -> Result<Vec<En
         plain("share/doc/jaco/jacod.yaml", read(&material.deploy.join("jacod.yaml"))?),
         plain("share/doc/jaco/sbom.cdx.json", material.bill.clone()),
     ];
+    files.extend(beside(programs, "lib"));
     files.extend(services(material, "lib", "/usr/local/bin/jacod")?);
     files.extend(pages(material, "share/man", Section::Commands)?);
     files.extend(pages(material, "share/man", Section::Daemons)?);
@@ -136,6 +138,13 @@ pub(super) fn tarball(programs: &Programs, material: &Material) -> Result<Vec<En
 
 fn program(path: &str, from: &Path) -> Entry {
     Entry { path: path.to_owned(), mode: 0o755, content: Content::CopyOf(from.to_owned()) }
+}
+
+/// The programs that the daemon's becomes, where it looks for them.
+fn beside(programs: &Programs, lib: &str) -> impl Iterator<Item = Entry> {
+    let entry =
+        move |(name, from): &(&str, Program)| program(&format!("{lib}/jaco/{name}"), &from.path);
+    programs.beside.iter().map(entry)
 }
 
 fn plain(path: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Entry {

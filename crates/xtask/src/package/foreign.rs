@@ -9,7 +9,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use super::arch::Architecture;
-use crate::workspace::Workspace;
+use crate::workspace::{Workspace, program_packages};
 use crate::{engine, process, say};
 
 /// The release whose Rust builds: the first one with a Rust that is new enough.
@@ -111,7 +111,7 @@ impl Foreign {
         }
         command.args(["--", "env", "--ignore-environment", "--chdir=/usr/src/jaco"]);
         command.args(self.environment(epoch)).args(["cargo", "build", "--offline", "--locked"]);
-        command.args(["--release", "--package", "jaco", "--package", "jacod", "--target", triple]);
+        command.arg("--release").args(program_packages()).args(["--target", triple]);
         let target = format!("--target={}", self.arch.gnu());
         let link = [&*target, "--sysroot=/usr/src/libraries", "-fuse-ld=lld"];
         let link = link.map(|argument| format!("{:?}", format!("-Clink-arg={argument}")));

@@ -1,4 +1,4 @@
-//! The two programs: found or built, checked to be what their package says, and asked for their pages and scripts.
+//! The programs: found or built, checked to be what their package says, and asked for their pages and scripts.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,14 +7,16 @@ use anyhow::{Context, Result, bail};
 
 use super::arch::Architecture;
 use super::foreign::Foreign;
-use crate::workspace::Workspace;
+use crate::workspace::{PROGRAMS, Workspace, program_packages};
 use crate::{process, say};
 
-/// The two programs of an architecture.
+/// The programs of an architecture.
 #[derive(Debug)]
 pub(super) struct Programs {
     pub(super) jaco: Program,
     pub(super) jacod: Program,
+    /// Those that the daemon's becomes, by name.
+    pub(super) beside: Vec<(&'static str, Program)>,
     /// What runs them, if they are not this machine's.
     foreign: Option<Foreign>,
 }
@@ -31,8 +33,8 @@ pub(super) struct Program {
 pub(super) struct Needs {
     machine: String,
     libraries: Vec<String>,
-    /// The C library's version, as in `2.34`.
-    pub(super) glibc: String,
+    /// The C library's version, as in 2.34.
+    glibc: Vec<u32>,
 }
 
 /// The C library with its parts, and what unwinds the stack: any Debian has them. The linker's own name is that of the
@@ -56,11 +58,30 @@ pub(super) fn find(
         (None, Some(foreign)) => foreign.build(workspace, epoch)?,
         (None, None) => build(workspace, arch, epoch)?,
     };
-    let (jaco, jacod) = (checked(folder.join("jaco"), arch)?, checked(folder.join("jacod"), arch)?);
-    Ok(Programs { jaco, jacod, foreign })
+    let program = |name: &str| checked(folder.join(name), arch);
+    let is_beside = |name: &&str| !["jaco", "jacod"].contains(name);
+    let beside = PROGRAMS.into_iter().filter(is_beside).map(|name| Ok((name, program(name)?)));
+    Ok(Programs {
+        jaco: program("jaco")?,
+        jacod: program("jacod")?,
+        beside: beside.collect::<Result<_>>()?,
+        foreign,
+    })
 }
 
 impl Programs {
+    /// The newest version of the C library that a program of the daemon's package asks for, as in `2.34`.
+    pub(super) fn glibc_of_daemon(&self) -> String {
+        let beside = self.beside.iter().map(|(_, program)| program);
+        let needed = beside.chain([&self.jacod]).map(|program| &program.needs.glibc);
+        needed.max().map(|version| dotted(version)).unwrap_or_default()
+    }
+
+    /// That of the command line.
+    pub(super) fn glibc_of_client(&self) -> String {
+        dotted(&self.jaco.needs.glibc)
+    }
+
     /// Man pages by file name, as in `jaco-apply.1`.
     pub(super) fn pages(&self, scratch: &Path) -> Result<Vec<(String, Vec<u8>)>> {
         let folder = super::emptied(scratch.join("man"))?;
@@ -102,7 +123,7 @@ fn build(workspace: &Workspace, arch: Architecture, epoch: u64) -> Result<PathBu
     let mut command = workspace.cargo();
     // Added to what .cargo/config.toml has, where RUSTFLAGS would replace it.
     command.arg("--config").arg(format!("build.rustflags=[{}]", remapped.join(", ")));
-    command.args(["build", "--release", "--locked", "--package", "jaco", "--package", "jacod"]);
+    command.args(["build", "--release", "--locked"]).args(program_packages());
     command.args(["--target", arch.triple()]).env("SOURCE_DATE_EPOCH", epoch.to_string());
     say::note("building release programs, which takes some minutes");
     process::run(&mut command)?;
@@ -111,7 +132,7 @@ fn build(workspace: &Workspace, arch: Architecture, epoch: u64) -> Result<PathBu
 
 fn checked(path: PathBuf, arch: Architecture) -> Result<Program> {
     if !path.is_file() {
-        bail!("{} is not there: --bin-dir is the folder of jaco and jacod", path.display());
+        bail!("{} is not there: --bin-dir is the folder of all programs", path.display());
     }
     let mut command = Command::new("readelf");
     command.env("LC_ALL", "C").args(["--wide", "--file-header", "--dynamic", "--version-info"]);
@@ -140,13 +161,15 @@ fn needs(text: &str) -> Needs {
         let name = rest.split_whitespace().next()?;
         name.split('.').map(|part| part.parse::<u32>().ok()).collect::<Option<Vec<_>>>()
     };
-    let newest = text.lines().filter_map(version).max().unwrap_or_default();
-    let glibc = newest.iter().map(u32::to_string).collect::<Vec<_>>().join(".");
     Needs {
         machine: machine.unwrap_or_default().trim().to_owned(),
         libraries: text.lines().filter_map(library).collect(),
-        glibc,
+        glibc: text.lines().filter_map(version).max().unwrap_or_default(),
     }
+}
+
+fn dotted(version: &[u32]) -> String {
+    version.iter().map(u32::to_string).collect::<Vec<_>>().join(".")
 }
 
 #[cfg(test)]
@@ -162,7 +185,7 @@ mod tests {
         let expected = Needs {
             machine: Architecture::Amd64.machine().to_owned(),
             libraries: vec!["libgcc_s.so.1".to_owned(), "libc.so.6".to_owned()],
-            glibc: "2.34".to_owned(),
+            glibc: vec![2, 34],
         };
         assert_eq!(needs(text), expected);
     }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::layer::Layer;
 use super::program::Program;
 use crate::process;
-use crate::workspace::{Target, Workspace};
+use crate::workspace::{PROGRAMS, Target, Workspace};
 
 /// What a build left behind.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ fn packages(workspace: &Workspace, layers: &BTreeSet<Layer>) -> Vec<String> {
         )
     });
     let needed = workspace.packages.iter().filter(|package| {
-        let started = programs && ["jaco", "jacod"].contains(&package.name.as_str())
+        let started = programs && PROGRAMS.contains(&package.name.as_str())
             || layers.contains(&Layer::Package) && package.name == "xtask";
         started || layers.iter().any(|layer| layer.concerns(package))
     });
@@ -111,6 +111,8 @@ mod tests {
             packages: vec![
                 package("jaco", &[("jaco", "bin")]),
                 package("jacod", &[("jacod", "bin")]),
+                package("jacod-edge", &[("jacod-edge", "bin")]),
+                package("jacod-net", &[("jacod-net", "bin")]),
                 package("jaco-state", &[("jaco_state", "lib")]),
                 package(
                     "jaco-tests",
@@ -129,10 +131,10 @@ mod tests {
             assert_eq!(packages(&workspace(), &layers).join(" "), expected);
         };
         check(&[Layer::Pure], "--package jaco-state");
-        check(&[Layer::Cluster], "--package jaco --package jacod --package jaco-tests");
-        check(&[Layer::Edge], "--package jaco --package jacod --package jaco-tests");
-        let package = "--package jaco --package jacod --package jaco-tests --package xtask";
-        check(&[Layer::Package], package);
+        let programs = "--package jaco --package jacod --package jacod-edge --package jacod-net";
+        check(&[Layer::Cluster], &format!("{programs} --package jaco-tests"));
+        check(&[Layer::Edge], &format!("{programs} --package jaco-tests"));
+        check(&[Layer::Package], &format!("{programs} --package jaco-tests --package xtask"));
         check(&[Layer::Pure, Layer::Unit], "--workspace");
     }
 

@@ -22,7 +22,7 @@ const PURE_FOREIGN: [&str; 11] = [
 ];
 
 /// Every crate and what it may use of ours, top to bottom. Tests of a crate may use more; see [`DEV`].
-const ARROWS: [(&str, &[&str]); 37] = [
+const ARROWS: [(&str, &[&str]); 40] = [
     // in the place of a foreign crate
     ("base2histogram", &[]),
     // calls of C
@@ -87,7 +87,10 @@ const ARROWS: [(&str, &[&str]); 37] = [
             "jaco-heap",
         ],
     ),
+    ("jaco-process", &[]),
     // programs
+    ("jacod-net", &["jaco-net", "jaco-heap", "jaco-process"]),
+    ("jacod-edge", &["jaco-dataplane", "jaco-net", "jaco-edge", "jaco-heap", "jaco-process"]),
     (
         "jaco",
         &[
@@ -229,7 +232,7 @@ const FENCES: [(&[&str], &[&str]); 13] = [
         &["jaco-net"],
     ),
     // Namespaces and interfaces; the addresses that datagrams were sent to; users and limits of a process.
-    (&["nix"], &["jaco-net", "jaco-edge", "jacod"]),
+    (&["nix"], &["jaco-net", "jaco-edge", "jacod", "jacod-edge"]),
 ];
 
 /// Compares every manifest with the tables above.

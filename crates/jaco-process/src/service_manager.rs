@@ -6,7 +6,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 use tracing::warn;
 
 /// Tells a service manager that waits for it that this process serves, and is the one to watch.
-pub(crate) fn notify_ready() {
+pub fn notify_ready() {
     let Some(socket) = std::env::var_os("NOTIFY_SOCKET") else { return };
     let message = format!("READY=1\nMAINPID={}", std::process::id());
     let path = socket.to_string_lossy().into_owned();

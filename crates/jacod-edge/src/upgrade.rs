@@ -10,11 +10,11 @@ use anyhow::Context;
 use jaco_dataplane::edge::ListenerKey;
 use jaco_edge::service::{EdgeClient, EdgeReport};
 use jaco_edge::{Edge, Succession};
+use jaco_process::EdgeArgs;
 use tokio::time::{Instant, sleep, timeout_at};
 use tracing::{error, info, warn};
 
-use super::args::EdgeArgs;
-use super::stop::Stop;
+use crate::stop::Stop;
 
 /// How long the successor may take until it serves.
 const START_LIMIT: Duration = Duration::from_secs(15);
@@ -26,7 +26,7 @@ const DRAIN_LIMIT: Duration = Duration::from_secs(3600);
 const POLL: Duration = Duration::from_millis(20);
 
 /// What came of starting a successor.
-pub(super) enum Outcome {
+pub(crate) enum Outcome {
     /// It serves, and this process has finished what it had.
     Replaced,
     /// There is none that serves: this process goes on.
@@ -36,7 +36,7 @@ pub(super) enum Outcome {
 }
 
 /// Has another process take the place of this one, and ends what this one still does.
-pub(super) async fn replace(edge: &Edge, args: &EdgeArgs, stop: &mut Stop) -> Outcome {
+pub(crate) async fn replace(edge: &Edge, args: &EdgeArgs, stop: &mut Stop) -> Outcome {
     let held = edge.status().borrow().listeners.clone();
     let mut successor = match start(args) {
         Ok(successor) => successor,

@@ -19,7 +19,7 @@ const DESCRIPTORS: u64 = 65_536;
 
 /// Makes the folder and goes there: what is done in it later needs no rights to those above it. Others may pass it, as the
 /// router has no right to go where it may not; its sockets ask who connects.
-pub(super) fn enter_folder(dir: &Path, owner: Option<&User>) -> anyhow::Result<()> {
+pub(crate) fn enter_folder(dir: &Path, owner: Option<&User>) -> anyhow::Result<()> {
     let made = DirBuilder::new().recursive(true).mode(0o711).create(dir);
     made.with_context(|| format!("cannot create {}", dir.display()))?;
     if let Some(user) = owner {
@@ -32,7 +32,7 @@ pub(super) fn enter_folder(dir: &Path, owner: Option<&User>) -> anyhow::Result<(
 }
 
 /// The user of this name; one that is meant for edges where none is named.
-pub(super) fn user(name: Option<&str>) -> anyhow::Result<User> {
+pub(crate) fn user(name: Option<&str>) -> anyhow::Result<User> {
     let names = name.map_or_else(|| USERS.to_vec(), |name| vec![name]);
     for name in &names {
         let found = User::from_name(name).with_context(|| format!("cannot look up user {name}"))?;
@@ -44,7 +44,7 @@ pub(super) fn user(name: Option<&str>) -> anyhow::Result<User> {
 }
 
 /// Moves this process, which has one thread, into a network namespace.
-pub(super) fn enter_namespace(path: &Path) -> anyhow::Result<()> {
+pub(crate) fn enter_namespace(path: &Path) -> anyhow::Result<()> {
     let entered = || {
         let file = File::open(path)?;
         setns(file, CloneFlags::CLONE_NEWNET)?;
@@ -54,7 +54,7 @@ pub(super) fn enter_namespace(path: &Path) -> anyhow::Result<()> {
 }
 
 /// Allows as many descriptors as there may be connections, or as many as this process may have.
-pub(super) fn raise_descriptors() -> anyhow::Result<()> {
+pub(crate) fn raise_descriptors() -> anyhow::Result<()> {
     let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).context("cannot read the limit of files")?;
     let raised = setrlimit(Resource::RLIMIT_NOFILE, DESCRIPTORS, most.max(DESCRIPTORS));
     raised
@@ -64,7 +64,7 @@ pub(super) fn raise_descriptors() -> anyhow::Result<()> {
 
 /// Becomes a user without rights. It cannot be undone: capabilities go with the user, and no program that is started from
 /// here gets any.
-pub(super) fn become_user(user: &User) -> anyhow::Result<()> {
+pub(crate) fn become_user(user: &User) -> anyhow::Result<()> {
     let become_it = || {
         let name = CString::new(user.name.as_str()).map_err(std::io::Error::other)?;
         initgroups(&name, user.gid)?;

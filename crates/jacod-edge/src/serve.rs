@@ -1,8 +1,8 @@
-//! `jacod edge`, the process that takes requests from outside.
+//! The process that takes requests from outside.
 
 use std::num::NonZeroU32;
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,24 +10,16 @@ use anyhow::Context;
 use jaco_dataplane::edge::{ListenerKey, Transport};
 use jaco_edge::service::{Control, FormerSocket, remove_abandoned, socket_path};
 use jaco_edge::{AccessLog, Edge, Options, Socket, Succession};
-use jaco_net::handover::{Event, Inbox};
+use jaco_net::handover::{Event, Inbox, listeners_socket};
+use jaco_process::{EdgeArgs, error_file, notify_ready};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
-use super::args::EdgeArgs;
-use super::stop::Stop;
-use super::upgrade::Outcome;
-use super::{privileges, upgrade};
-use crate::process::error_file;
-use crate::service_manager::notify_ready;
-use crate::telemetry;
-
-/// Where the process takes listeners from the router.
-pub(crate) fn listeners_socket(runtime_dir: &Path) -> PathBuf {
-    runtime_dir.join("listeners")
-}
+use crate::stop::Stop;
+use crate::upgrade::Outcome;
+use crate::{privileges, upgrade};
 
 /// How long requests in flight may take when the process is stopped.
 const STOP_LIMIT: Duration = Duration::from_secs(25);
@@ -66,7 +58,7 @@ fn serve_as(user: Option<&nix::unistd::User>, args: &EdgeArgs) -> anyhow::Result
     }
     // Nothing is there to remove but for what an earlier process left.
     drop(std::fs::remove_file(error_file(Path::new("."))));
-    telemetry::init(&args.log_level, args.log_format)?;
+    jaco_process::init(&args.log_level, args.log_format)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(serve(args))
 }

@@ -3,13 +3,13 @@
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// `SIGTERM` and `SIGINT`, from when this is made.
-pub(super) struct Stop {
+pub(crate) struct Stop {
     terminate: Signal,
     interrupt: Signal,
 }
 
 impl Stop {
-    pub(super) fn new() -> std::io::Result<Self> {
+    pub(crate) fn new() -> std::io::Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
@@ -17,7 +17,7 @@ impl Stop {
     }
 
     /// Returns once for each time that the process is told to stop. Safe to be dropped and called again.
-    pub(super) async fn wanted(&mut self) {
+    pub(crate) async fn wanted(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
