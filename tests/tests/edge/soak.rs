@@ -59,8 +59,9 @@ async fn a_soak_fails_no_request_and_memory_stays() {
     // A quarter of the time is for what grows until it is warm: caches, pools, the arenas of allocators.
     let (warm, last) = (&memory[memory.len() / 4], &memory[memory.len() - 1]);
     for (warm, last) in warm.that_stay().zip(last.that_stay()) {
-        let bound = warm + warm / 10 + GROWTH_BYTES;
-        assert!(last <= bound, "{last} bytes, and {warm} when it was warm: {memory:#?}");
+        assert_eq!(warm.pid, last.pid, "nobody ended it: {memory:#?}");
+        let bound = warm.bytes + warm.bytes / 10 + GROWTH_BYTES;
+        assert!(last.bytes <= bound, "{last:?}, and {warm:?} when it was warm: {memory:#?}");
     }
 }
 
@@ -88,28 +89,36 @@ async fn processes_end(outside: &mut Outside, load: &Load) {
     load.goes_on().await;
 }
 
-/// Resident memory in bytes, by machine.
+/// A process, and its resident memory in bytes.
+#[derive(Debug, Clone, Copy)]
+struct Resident {
+    pid: u32,
+    bytes: u64,
+}
+
+/// The processes, by machine.
 #[derive(Debug)]
 struct Memory {
-    edges: [u64; 3],
-    routers: [u64; 3],
+    edges: [Resident; 3],
+    routers: [Resident; 3],
     #[expect(dead_code, reason = "it is printed: each of them is killed now and then")]
-    daemons: [u64; 3],
+    daemons: [Resident; 3],
 }
 
 impl Memory {
     fn of(outside: &Outside) -> Self {
         let router = |at| router::pid(&outside.machines.router(at)).expect("there is a router");
         let daemon = |at: usize| outside.machines.cluster.nodes[at].pid();
+        let resident = |pid| Resident { pid, bytes: memory::resident(pid) };
         Self {
-            edges: [0, 1, 2].map(|at| memory::resident(outside.edge(at))),
-            routers: [0, 1, 2].map(|at| memory::resident(router(at))),
-            daemons: [0, 1, 2].map(|at| memory::resident(daemon(at))),
+            edges: [0, 1, 2].map(|at| resident(outside.edge(at))),
+            routers: [0, 1, 2].map(|at| resident(router(at))),
+            daemons: [0, 1, 2].map(|at| resident(daemon(at))),
         }
     }
 
-    /// Of the processes that nobody ends: a new one would be small.
-    fn that_stay(&self) -> impl Iterator<Item = u64> {
+    /// The processes that nobody ends: a new one would be small.
+    fn that_stay(&self) -> impl Iterator<Item = Resident> {
         self.edges[1..].iter().chain(&self.routers[1..]).copied()
     }
 }

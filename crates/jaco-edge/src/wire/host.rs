@@ -19,8 +19,8 @@ pub fn normalize_host(authority: &str) -> Option<Cow<'_, str>> {
         let host = host.strip_suffix('.').unwrap_or(host);
         let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
         let valid = (1..=253).contains(&host.len()) && host.bytes().all(allowed);
-        (valid && !host.starts_with('.') && !host.contains("..") && is_port_suffix(port))
-            .then_some(host)?
+        let has_empty_label = host.split('.').any(str::is_empty);
+        (valid && !has_empty_label && is_port_suffix(port)).then_some(host)?
     };
     if host.bytes().any(|b| b.is_ascii_uppercase()) {
         Some(Cow::Owned(host.to_ascii_lowercase()))
@@ -58,6 +58,8 @@ mod tests {
             ("", None),
             (".", None),
             ("a..b", None),
+            ("a..", None),
+            ("a..:80", None),
             (".a", None),
             ("a b", None),
             ("a/b", None),
