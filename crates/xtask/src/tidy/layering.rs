@@ -130,6 +130,7 @@ const ARROWS: [(&str, &[&str]); 40] = [
             "jaco-client",
             "jaco-server",
             "jaco-heap",
+            "jaco-process",
         ],
     ),
     // development
