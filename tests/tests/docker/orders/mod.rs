@@ -89,14 +89,14 @@ impl Outside {
     }
 }
 
-/// R-EDGE-2: a route is served over TLS soon after it is applied: whichever edge the authority asks for the token answers,
+/// R-EDGE-2: a route is served over TLS within 3 s after it is applied (median of 5): whichever edge the authority asks for the token answers,
 /// and each has the certificate 200 ms after the leader recorded it (median of 5). Where nothing reaches port 80, the handshake at
 /// port 443 of whichever edge is asked proves the domain (TLS-ALPN-01). A leader that is killed while the authority waits for an answer is
 /// replaced by one that orders again, and edges serve on without an authority.
 #[tokio::test(flavor = "multi_thread")]
 async fn routes_are_encrypted_by_every_edge() {
     let mut outside = Outside::start().await;
-    let (mut domains, mut spread) = (Vec::new(), Vec::new());
+    let (mut domains, mut spread, mut took) = (Vec::new(), Vec::new(), Vec::new());
     for number in 0..5 {
         let domain = format!("shop{number}.example.org");
         domains.push(domain.clone());
@@ -112,9 +112,12 @@ async fn routes_are_encrypted_by_every_edge() {
             last - found.stored_at_ms
         );
         spread.push(last - found.stored_at_ms);
+        took.push(last - begun);
     }
     spread.sort_unstable();
     assert!(spread[2] <= 200, "{spread:?}");
+    took.sort_unstable();
+    assert!(took[2] <= 3000, "from the apply until all edges have it, in ms: {took:?}");
     for edge in edges() {
         for domain in &domains {
             assert!(outside.get(edge, domain).contains("hello"), "{domain} at {edge}");
