@@ -38,14 +38,16 @@ pub(crate) fn become_edge() -> anyhow::Result<Infallible> {
 
 fn become_program(name: &str, arguments: Vec<OsString>) -> anyhow::Result<Infallible> {
     let own = own_program()?;
-    let places = places(&own, name);
-    let program = places.iter().find(|path| path.is_file());
+    let called = places(&own, name);
+    // The program may have been called by a symbolic link.
+    let real = std::env::current_exe().map(|real| places(&real, name)).into_iter().flatten();
+    let program = called.iter().cloned().chain(real).find(|path| path.is_file());
     let program = program.with_context(|| {
-        let [beside, installed] = &places;
+        let [beside, installed] = &called;
         format!("neither {} nor {} is there", beside.display(), installed.display())
     })?;
     // By its own name, an edge starts the program that takes its place, of whatever version that is then.
-    let error = Command::new(program).arg0(&own).args(arguments).exec();
+    let error = Command::new(&program).arg0(&own).args(arguments).exec();
     Err(error).with_context(|| format!("cannot start {}", program.display()))
 }
 

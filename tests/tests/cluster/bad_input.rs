@@ -140,3 +140,23 @@ async fn missing_engine_is_not_ready() {
         "{said}"
     );
 }
+
+/// R-OPS-1: a copy of the daemon's program alone names the programs that it lacks, with the places where it looked.
+#[test]
+fn a_program_alone_names_what_it_lacks() {
+    let folder = tempfile::tempdir().expect("temporary files can be made");
+    let (own, lib) = (folder.path().join("bin/jacod"), folder.path().join("lib/jaco"));
+    std::fs::create_dir(folder.path().join("bin")).expect("the folder was just made");
+    std::fs::copy(binary("jacod"), &own).expect("there is room");
+    let config = folder.path().join("jacod.yaml");
+    std::fs::write(&config, "listen: 127.0.0.1:7999\n").expect("the folder was just made");
+    for (part, program) in [("net", "jacod-net"), ("edge", "jacod-edge")] {
+        let ended = Command::new(&own).arg("--config").arg(&config).arg(part).output();
+        let ended = ended.expect("it can be started");
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert!(!ended.status.success(), "{said}");
+        for place in [own.with_file_name(program), lib.join(program)] {
+            assert!(said.contains(&*place.to_string_lossy()), "{said}");
+        }
+    }
+}
