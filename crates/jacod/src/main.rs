@@ -158,8 +158,8 @@ fn raft_runtime() -> io::Result<Runtime> {
 }
 
 fn run(args: &Args) -> anyhow::Result<Ended> {
-    if matches!(args.part, Some(Part::Edge(_))) {
-        match part::become_edge()? {}
+    if let Some(Part::Edge(args)) = &args.part {
+        match part::become_edge(args)? {}
     }
     if let Some(Part::BackupParts(args)) = &args.part {
         limits::keep_private()?;

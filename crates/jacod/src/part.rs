@@ -8,7 +8,7 @@ use std::process::Command;
 
 use anyhow::Context;
 use jaco_net::handover::listeners_socket;
-use jaco_process::{EDGE_PROGRAM, NET_PROGRAM, NetArgs};
+use jaco_process::{EDGE_PROGRAM, EdgeArgs, NET_PROGRAM, NetArgs, error_file};
 
 use crate::config::Config;
 
@@ -25,15 +25,23 @@ pub(crate) fn become_router(config: &Config) -> anyhow::Result<Infallible> {
         log_level: config.log_level.clone(),
         log_format: config.log_format,
     };
-    become_program(NET_PROGRAM, [vec!["net".into()], args.options()].concat())
+    let line = [vec!["net".into()], args.options()].concat();
+    become_program(NET_PROGRAM, line).inspect_err(|error| tell(&args.runtime_dir, error))
 }
 
 /// Becomes the edge of this node, with the command line of this process.
 ///
 /// # Errors
 /// As [`become_router`].
-pub(crate) fn become_edge() -> anyhow::Result<Infallible> {
-    become_program(EDGE_PROGRAM, std::env::args_os().skip(1).collect())
+pub(crate) fn become_edge(args: &EdgeArgs) -> anyhow::Result<Infallible> {
+    let line = std::env::args_os().skip(1).collect();
+    become_program(EDGE_PROGRAM, line).inspect_err(|error| tell(&args.runtime_dir, error))
+}
+
+/// Leaves the reason where the daemon finds it, as the program itself would.
+fn tell(runtime_dir: &Path, error: &anyhow::Error) {
+    // Where not even this can be written, standard error has it.
+    drop(std::fs::write(error_file(runtime_dir), format!("{error:#}")));
 }
 
 fn become_program(name: &str, arguments: Vec<OsString>) -> anyhow::Result<Infallible> {

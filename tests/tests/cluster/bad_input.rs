@@ -149,14 +149,20 @@ fn a_program_alone_names_what_it_lacks() {
     std::fs::create_dir(folder.path().join("bin")).expect("the folder was just made");
     std::fs::copy(binary("jacod"), &own).expect("there is room");
     let config = folder.path().join("jacod.yaml");
-    std::fs::write(&config, "listen: 127.0.0.1:7999\n").expect("the folder was just made");
-    for (part, program) in [("net", "jacod-net"), ("edge", "jacod-edge")] {
-        let ended = Command::new(&own).arg("--config").arg(&config).arg(part).output();
+    let path = folder.path().to_str().expect("it is UTF-8");
+    let text = format!("listen: 127.0.0.1:7999\nnet: {{runtime_dir: {path}}}\n");
+    std::fs::write(&config, text).expect("the folder was just made");
+    for (part, program) in
+        [(&["net"][..], "jacod-net"), (&["edge", "--runtime-dir", path], "jacod-edge")]
+    {
+        let ended = Command::new(&own).arg("--config").arg(&config).args(part).output();
         let ended = ended.expect("it can be started");
         let said = String::from_utf8_lossy(&ended.stderr);
         assert!(!ended.status.success(), "{said}");
         for place in [own.with_file_name(program), lib.join(program)] {
             assert!(said.contains(&*place.to_string_lossy()), "{said}");
         }
+        let left = std::fs::read_to_string(folder.path().join("error")).expect("for the daemon");
+        assert!(left.contains(program), "{left}");
     }
 }
