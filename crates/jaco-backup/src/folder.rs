@@ -30,8 +30,15 @@ const INCOMPLETE: &str = ".jaco-backup";
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
-    /// The lock ends when it is closed.
-    _lock: File,
+    pub(crate) lock: File,
+}
+
+impl Drop for Folder {
+    /// Closing the file is not enough: a process that another thread starts has a copy of the descriptor until its
+    /// `exec`.
+    fn drop(&mut self) {
+        drop(self.lock.unlock());
+    }
 }
 
 /// What was found in a folder, and removed.
@@ -83,7 +90,7 @@ impl Folder {
         let no_link = OFlags::NOFOLLOW.bits().cast_signed();
         let lock = options.custom_flags(no_link).open(path.join(LOCK))?;
         match lock.try_lock() {
-            Ok(()) => Ok(Self { path: path.to_owned(), _lock: lock }),
+            Ok(()) => Ok(Self { path: path.to_owned(), lock }),
             Err(TryLockError::WouldBlock) => {
                 let message = "another backup is being written to this folder";
                 Err(io::Error::new(io::ErrorKind::ResourceBusy, message))

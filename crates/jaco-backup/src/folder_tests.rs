@@ -173,8 +173,11 @@ fn a_folder_is_used_by_one_run_at_a_time() {
     let first = Folder::lock(temporary.path()).unwrap();
     let second = Folder::lock(temporary.path()).unwrap_err();
     assert!(second.to_string().contains("another backup"), "{second}");
+    // As a process has it that is being started.
+    let copy = first.lock.try_clone().unwrap();
     drop(first);
     assert!(Folder::lock(temporary.path()).is_ok());
+    drop(copy);
     assert!(Folder::lock(&temporary.path().join("absent")).is_err());
     let other = tempfile::tempdir().unwrap();
     symlink(other.path().join("file"), other.path().join(".jaco-backup.lock")).unwrap();

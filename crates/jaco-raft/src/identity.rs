@@ -44,7 +44,15 @@ pub(crate) fn read(dir: &Path) -> Result<Option<IdentityRecord>, OpenError> {
 pub(crate) struct DataDir {
     path: PathBuf,
     /// A kernel lock, which ends with the process.
-    _lock: File,
+    lock: File,
+}
+
+impl Drop for DataDir {
+    /// Closing the file is not enough: a process that another thread starts has a copy of the descriptor between its
+    /// `fork` and its `exec`, and the lock is held until the last copy is closed.
+    fn drop(&mut self) {
+        let _unlocked = flock(&self.lock, FlockOperation::Unlock);
+    }
 }
 
 impl DataDir {
@@ -55,7 +63,7 @@ impl DataDir {
             File::options().create(true).truncate(false).write(true).open(path.join(LOCK))?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)
             .map_err(|_| OpenError::Locked { dir: path.to_owned() })?;
-        let dir = Self { path: path.to_owned(), _lock: lock };
+        let dir = Self { path: path.to_owned(), lock };
         match dir.read_identity()? {
             Some(found) => check(&found, node_id, cluster)?,
             // A log without an identity is an incomplete copy.
@@ -233,6 +241,17 @@ mod tests {
             assert!(matches!(refused, OpenError::WrongIdentity { .. }), "{refused}");
         }
         DataDir::open(dir.path(), 3, "blue").unwrap();
+    }
+
+    /// A process that is being started has copies of all descriptors until its `exec`.
+    #[test]
+    fn directory_is_free_though_a_copy_of_its_descriptor_is_open() {
+        let dir = tempfile::tempdir().unwrap();
+        let held = DataDir::open(dir.path(), 3, "blue").unwrap();
+        let copy = held.lock.try_clone().unwrap();
+        drop(held);
+        DataDir::open(dir.path(), 3, "blue").unwrap();
+        drop(copy);
     }
 
     #[test]
