@@ -215,7 +215,7 @@ impl Checker<'_> {
             }
         }
         for Entry { key, key_pos, node } in map.iter_mut() {
-            match object.key(key) {
+            match object.search((&*key).into()) {
                 Some(known) => self.apply(&known.shape, node, path.key(key)),
                 None if key.starts_with("x-") && object.extensions == Extensions::Kept => {}
                 None => self.unknown_key(object, key, *key_pos, path),

@@ -90,7 +90,7 @@ impl Uses {
 
     fn object(&mut self, object: &'static Object, node: &Node, path: Path<'_>) {
         for Entry { key, key_pos, node } in node.as_map().into_iter().flat_map(|map| map.iter()) {
-            let Some(known) = object.key(key) else {
+            let Some(known) = object.search(key.into()) else {
                 continue;
             };
             let path = path.key(key);

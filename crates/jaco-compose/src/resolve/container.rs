@@ -58,7 +58,7 @@ pub(crate) fn container(
 ) -> Container {
     let Surroundings { root, options, classes, publishing } = surroundings;
     let (used, contents) = (used(service), &options.contents);
-    let mut out = Writer::default();
+    let mut out = Writer::new();
     // Sorted by hand: the sections and the service in the order of their names.
     out.open('{');
     let versions = Written::Versions;
@@ -167,7 +167,9 @@ fn effective(out: &mut Writer, shape: &'static Shape, node: &Node) {
         (Shape::Object(object) | Shape::IntOr(object), Value::Map(map)) => {
             out.open('{');
             for entry in map.iter() {
-                if let Some(key) = object.key(&entry.key).filter(|key| speaks(key.class)) {
+                if let Some(key) =
+                    object.search((&entry.key).into()).filter(|key| speaks(key.class))
+                {
                     out.key(&entry.key);
                     effective(out, &key.shape, &entry.node);
                 }

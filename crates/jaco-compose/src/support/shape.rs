@@ -1,5 +1,7 @@
 //! The vocabulary of the key tables: classes of support, shapes of values, short forms.
 
+use crate::yaml::key::Wanted;
+
 /// How JACO treats a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
@@ -31,6 +33,8 @@ impl Class {
 pub struct Key {
     /// The key.
     pub name: &'static str,
+    /// The same, for searches.
+    wanted: Wanted<'static>,
     /// What values it takes.
     pub shape: Shape,
     /// How JACO treats it.
@@ -176,7 +180,7 @@ pub enum Shape {
 }
 
 pub(crate) const fn key(name: &'static str, class: Class, shape: Shape, note: &'static str) -> Key {
-    Key { name, shape, class, note }
+    Key { name, wanted: Wanted::new(name), shape, class, note }
 }
 
 /// A mapping with known keys where `x-` keys are kept.
@@ -233,6 +237,14 @@ impl Object {
     /// The entry of `name`.
     #[must_use]
     pub fn key(&self, name: &str) -> Option<&'static Key> {
-        self.keys.binary_search_by(|key| key.name.cmp(name)).ok().map(|index| &self.keys[index])
+        self.search(name.into())
+    }
+
+    /// The entry of what is a key already.
+    pub(crate) fn search(&self, wanted: Wanted<'_>) -> Option<&'static Key> {
+        let first = self.keys.partition_point(|key| key.wanted.prefix() < wanted.prefix());
+        let alike =
+            self.keys[first..].iter().take_while(|key| key.wanted.prefix() == wanted.prefix());
+        alike.into_iter().find(|key| wanted.compare(key.wanted).is_eq())
     }
 }

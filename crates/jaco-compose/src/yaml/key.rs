@@ -38,22 +38,65 @@ pub(crate) struct Wanted<'a> {
 }
 
 impl<'a> Wanted<'a> {
-    pub(crate) fn new(text: &'a str) -> Self {
+    /// In line, so that the number of a constant is one too.
+    #[inline]
+    pub(crate) const fn new(text: &'a str) -> Self {
         Self { prefix: prefix(text), text }
     }
 
-    /// Compares `key` with this text.
-    pub(crate) fn compare(self, key: &Key) -> Ordering {
-        key.prefix.cmp(&self.prefix).then_with(|| key.as_str().cmp(self.text))
+    /// The first eight bytes as a number, which is ordered as they are.
+    #[inline]
+    pub(crate) const fn prefix(self) -> u64 {
+        self.prefix
+    }
+
+    /// One of 64 bits, the same for the same text.
+    #[inline]
+    pub(crate) const fn mark(self) -> u64 {
+        // The fractional part of the golden ratio: its highest bits depend on all of the number (Knuth, The Art of
+        // Computer Programming, volume 3, 6.4, "multiplicative hashing").
+        1 << (self.prefix.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 58)
+    }
+
+    /// Compares `other` with this text.
+    #[inline]
+    pub(crate) fn compare(self, other: Self) -> Ordering {
+        other.prefix.cmp(&self.prefix).then_with(|| {
+            if other.text.len() <= PREFIX_BYTES && self.text.len() <= PREFIX_BYTES {
+                // What is not in the number is zero bytes at the end.
+                return other.text.len().cmp(&self.text.len());
+            }
+            other.text.cmp(self.text)
+        })
     }
 }
 
+impl<'a> From<&'a Key> for Wanted<'a> {
+    fn from(key: &'a Key) -> Self {
+        Self { prefix: key.prefix, text: &key.text }
+    }
+}
+
+impl<'a> From<&'a str> for Wanted<'a> {
+    fn from(text: &'a str) -> Self {
+        Self::new(text)
+    }
+}
+
+const PREFIX_BYTES: usize = 8;
+
 /// The first eight bytes, the first one the most significant; zeroes where there are fewer.
-fn prefix(text: &str) -> u64 {
+const fn prefix(text: &str) -> u64 {
     let bytes = text.as_bytes();
-    let mut first = [0; 8];
-    let length = bytes.len().min(8);
-    first[..length].copy_from_slice(&bytes[..length]);
+    if let Some(first) = bytes.first_chunk() {
+        return u64::from_be_bytes(*first);
+    }
+    let mut first = [0; PREFIX_BYTES];
+    let mut at = 0;
+    while at < bytes.len() {
+        first[at] = bytes[at];
+        at += 1;
+    }
     u64::from_be_bytes(first)
 }
 
@@ -86,7 +129,7 @@ impl PartialEq<&str> for Key {
 
 impl Ord for Key {
     fn cmp(&self, other: &Self) -> Ordering {
-        Wanted { prefix: other.prefix, text: &other.text }.compare(self)
+        Wanted::from(other).compare(self.into())
     }
 }
 
@@ -114,7 +157,7 @@ mod tests {
             let (left, right) = (Key::from(a.as_str()), Key::from(b.as_str()));
             prop_assert_eq!(left.cmp(&right), a.cmp(&b));
             prop_assert_eq!(left == right, a == b);
-            prop_assert_eq!(Wanted::new(&b).compare(&left), a.cmp(&b));
+            prop_assert_eq!(Wanted::new(&b).compare((&left).into()), a.cmp(&b));
         }
     }
 }

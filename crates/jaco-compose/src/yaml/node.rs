@@ -64,10 +64,18 @@ pub struct Entry {
 }
 
 /// A mapping sorted by key, each key once.
+///
+/// Most keys that are looked up are absent, and most mappings are no longer in the cache when a phase comes to them: a
+/// mapping says by itself, without a look at its entries, which keys it cannot have.
 #[derive(Debug, Clone, Default)]
 pub struct Map {
     entries: Vec<Entry>,
+    /// The marks of all entries, and of some that were taken out.
+    marks: u64,
 }
+
+/// As many entries as are faster gone through from the first one on than halved.
+const FEW: usize = 24;
 
 impl Node {
     /// A value at `pos` that merges by the rules.
@@ -138,12 +146,14 @@ impl Node {
 
     /// The value below `key`, if this is a mapping that has it.
     #[must_use]
+    #[inline]
     pub fn get(&self, key: &str) -> Option<&Self> {
         self.as_map()?.get(key)
     }
 
     /// The text below `key`, if this is a mapping that has one there.
     #[must_use]
+    #[inline]
     pub fn get_str(&self, key: &str) -> Option<&str> {
         self.get(key)?.as_str()
     }
@@ -194,65 +204,93 @@ impl Map {
             }
             same
         });
-        Self { entries }
+        Self::from_sorted(entries)
     }
 
     /// A mapping of entries that are sorted and unique already.
     pub(crate) fn from_sorted(entries: Vec<Entry>) -> Self {
         debug_assert!(entries.is_sorted_by(|a, b| a.key < b.key), "entries must be sorted");
-        Self { entries }
+        let marks = entries.iter().fold(0, |all, entry| all | Wanted::from(&entry.key).mark());
+        Self { entries, marks }
     }
 
-    fn find(&self, key: &str) -> Result<usize, usize> {
+    /// Where `key` is.
+    #[inline]
+    fn find(&self, key: &str) -> Option<usize> {
         let wanted = Wanted::new(key);
-        self.entries.binary_search_by(|entry| wanted.compare(&entry.key))
+        if self.marks & wanted.mark() == 0 {
+            return None;
+        }
+        self.search(wanted).ok()
+    }
+
+    /// Where a key is, or would be.
+    fn search(&self, wanted: Wanted<'_>) -> Result<usize, usize> {
+        let compare = |entry: &Entry| wanted.compare((&entry.key).into());
+        if self.entries.len() > FEW {
+            return self.entries.binary_search_by(compare);
+        }
+        let at = self.entries.iter().position(|entry| compare(entry).is_ge());
+        match at {
+            Some(at) if compare(&self.entries[at]).is_eq() => Ok(at),
+            Some(at) => Err(at),
+            None => Err(self.entries.len()),
+        }
+    }
+
+    /// Puts a new entry to its place.
+    fn insert_at(&mut self, index: usize, entry: Entry) {
+        self.marks |= Wanted::from(&entry.key).mark();
+        self.entries.insert(index, entry);
     }
 
     /// The value of `key`.
     #[must_use]
+    #[inline]
     pub fn get(&self, key: &str) -> Option<&Node> {
-        self.find(key).ok().map(|index| &self.entries[index].node)
+        self.find(key).map(|index| &self.entries[index].node)
     }
 
     /// The value of `key`, to change it.
+    #[inline]
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Node> {
-        self.find(key).ok().map(|index| &mut self.entries[index].node)
+        self.find(key).map(|index| &mut self.entries[index].node)
     }
 
     /// The key with its place and value.
     #[must_use]
+    #[inline]
     pub fn entry(&self, key: &str) -> Option<&Entry> {
-        self.find(key).ok().map(|index| &self.entries[index])
+        self.find(key).map(|index| &self.entries[index])
     }
 
     /// Whether `key` is there.
     #[must_use]
+    #[inline]
     pub fn contains(&self, key: &str) -> bool {
-        self.find(key).is_ok()
+        self.find(key).is_some()
     }
 
     /// Sets `key`, replacing what was there.
     pub fn insert(&mut self, key: &str, node: Node) {
         let key_pos = node.pos;
-        match self.find(key) {
+        match self.search(key.into()) {
             Ok(index) => self.entries[index].node = node,
-            Err(index) => {
-                self.entries.insert(index, Entry { key: key.into(), key_pos, node });
-            }
+            Err(index) => self.insert_at(index, Entry { key: key.into(), key_pos, node }),
         }
     }
 
     /// Sets `key` unless it is there.
     pub fn insert_default(&mut self, key: &str, value: Value, pos: Pos) {
-        if let Err(index) = self.find(key) {
+        if let Err(index) = self.search(key.into()) {
             let node = Node::new(value, pos);
-            self.entries.insert(index, Entry { key: key.into(), key_pos: pos, node });
+            self.insert_at(index, Entry { key: key.into(), key_pos: pos, node });
         }
     }
 
     /// Takes `key` out.
     pub fn remove(&mut self, key: &str) -> Option<Node> {
-        self.find(key).ok().map(|index| self.entries.remove(index).node)
+        self.find(key).map(|index| self.entries.remove(index).node)
     }
 
     /// Keeps the entries for which `keep` returns true.
@@ -295,5 +333,85 @@ impl Map {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Insert(String, i64),
+        InsertDefault(String, i64),
+        Remove(String),
+        KeepEven,
+    }
+
+    /// Keys that are often alike in their first eight bytes, and enough of them for both ways to search.
+    fn name() -> impl Strategy<Value = String> {
+        "(mem_rese)?[a-f\0]{0,2}"
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            6 => (name(), any::<i64>()).prop_map(|(key, value)| Step::Insert(key, value)),
+            2 => (name(), any::<i64>()).prop_map(|(key, value)| Step::InsertDefault(key, value)),
+            2 => name().prop_map(Step::Remove),
+            1 => Just(Step::KeepEven),
+        ]
+    }
+
+    fn node(value: i64) -> Node {
+        Node::new(Value::Int(value), Pos::default())
+    }
+
+    proptest! {
+        /// A mapping finds what it was given, in the order of the keys, and nothing else.
+        #[test]
+        fn mappings_are_as_maps(
+            first in vec((name(), any::<i64>()), 0..60),
+            steps in vec(step(), 0..60),
+            wanted in vec(name(), 20),
+        ) {
+            let mut known: BTreeMap<String, i64> = first.iter().cloned().collect();
+            let entry = |(key, value): (String, i64)| {
+                Entry { key: key.into(), key_pos: Pos::default(), node: node(value) }
+            };
+            let mut map = Map::from_entries(first.into_iter().map(entry).collect());
+            for step in steps {
+                match step {
+                    Step::Insert(key, value) => {
+                        map.insert(&key, node(value));
+                        known.insert(key, value);
+                    }
+                    Step::InsertDefault(key, value) => {
+                        map.insert_default(&key, Value::Int(value), Pos::default());
+                        known.entry(key).or_insert(value);
+                    }
+                    Step::Remove(key) => {
+                        let removed = map.remove(&key).and_then(|node| node.as_int());
+                        prop_assert_eq!(removed, known.remove(&key));
+                    }
+                    Step::KeepEven => {
+                        let even = |value: i64| value % 2 == 0;
+                        map.retain(|entry| entry.node.as_int().is_some_and(even));
+                        known.retain(|_, value| even(*value));
+                    }
+                }
+            }
+            let found: Vec<_> = map.iter().map(|entry| (entry.key.to_string(), entry.node.as_int())).collect();
+            let expected: Vec<_> = known.iter().map(|(key, value)| (key.clone(), Some(*value))).collect();
+            prop_assert_eq!(found, expected);
+            for key in known.keys().chain(&wanted) {
+                prop_assert_eq!(map.get(key).and_then(Node::as_int), known.get(key).copied(), "{:?}", key);
+                prop_assert_eq!(map.contains(key), known.contains_key(key));
+            }
+        }
     }
 }

@@ -24,12 +24,19 @@ pub(crate) fn to_json(node: &Node) -> Json {
 }
 
 /// Writes JSON without blanks straight from a tree. Callers have to write keys in order.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Writer {
     out: String,
 }
 
+/// Bytes that the text of most services fits into.
+const USUAL_BYTES: usize = 1024;
+
 impl Writer {
+    pub(crate) fn new() -> Self {
+        Self { out: String::with_capacity(USUAL_BYTES) }
+    }
+
     pub(crate) fn open(&mut self, bracket: char) {
         self.out.push(bracket);
     }
@@ -85,11 +92,13 @@ impl Writer {
             }
             Value::Null => self.out.push_str("null"),
             Value::Bool(value) => self.out.push_str(if *value { "true" } else { "false" }),
-            Value::Int(_) | Value::Float(_) => self.out.push_str(&to_json(node).to_string()),
+            Value::Int(value) => self.out.push_str(&value.to_string()),
+            Value::Float(_) => self.out.push_str(&to_json(node).to_string()),
         }
     }
 
-    pub(crate) fn finish(self) -> String {
+    pub(crate) fn finish(mut self) -> String {
+        self.out.shrink_to_fit();
         self.out
     }
 }

@@ -59,7 +59,7 @@ fn prune(shape: &'static Shape, node: &mut Node) {
 
 fn prune_object(object: &'static Object, map: &mut Map) {
     map.retain_mut(|entry| {
-        let Some(key) = object.key(&entry.key) else {
+        let Some(key) = object.search((&entry.key).into()) else {
             return false;
         };
         prune(&key.shape, &mut entry.node);
