@@ -50,9 +50,10 @@ fn amounts(service: &Map, report: &mut Report) {
         ("pids_limit", &["resources", "limits", "pids"]),
     ];
     for (old, new) in PAIRS {
+        let Some(old_node) = service.get(old) else { continue };
         let newer =
             new.iter().try_fold(service.get("deploy"), |node, key| node.map(|node| node.get(key)));
-        if let (Some(old_node), Some(Some(newer))) = (service.get(old), newer)
+        if let Some(Some(newer)) = newer
             && !same_amount(old_node, newer)
         {
             let message = format!("`{old}` and `deploy.{}` differ", new.join("."));
