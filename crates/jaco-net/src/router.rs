@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 use jaco_dataplane::{InterfaceName, PlanChange, Policy, Seen, SitePlan, Step, diff, steps};
 
 use crate::counts::{PeerCounts, RouterCounts};
-use crate::error::NetError;
+use crate::error::{NetError, refused};
 use crate::handover::Listeners;
 use crate::kernel::{Kernel, Worker};
 use crate::namespace::Namespace;
+use crate::netlink::{FilterEvents, Socket};
 use crate::probe::{Probe, ProbeQuestion, Work};
 use crate::resolver::{Resolver, ServedNames};
 use crate::tunnel::{AnyTunnel, Backend, Identity, PrivateKey};
@@ -165,6 +166,26 @@ impl Router {
     /// If its sockets cannot be opened in the router's namespace.
     pub async fn serve_names(&self) -> Result<Resolver, NetError> {
         Resolver::start(&self.namespace, Arc::clone(&self.names), self.resolvers.clone()).await
+    }
+
+    /// Word of changes of the packet filter, by whomever.
+    ///
+    /// # Errors
+    /// If it cannot be asked for.
+    pub(crate) async fn filter_events(&self) -> Result<FilterEvents, NetError> {
+        let listen = refused("listen to changes of the rules");
+        let socket = self
+            .worker
+            .call(|_| Socket::filter_events().map_err(refused("listen to changes of the rules")));
+        FilterEvents::start(socket.await?).map_err(listen)
+    }
+
+    /// Whether another process has changed rules since they were observed.
+    ///
+    /// # Errors
+    /// If the kernel cannot be asked.
+    pub(crate) async fn others_changed_rules(&self) -> Result<bool, NetError> {
+        self.worker.call(|kernel| kernel.rules().others_changed()).await
     }
 
     /// The sockets of the edge.

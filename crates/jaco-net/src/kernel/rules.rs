@@ -22,6 +22,9 @@ const SCOPES: [FilterSet; 2] = [
 /// The addresses that edges serve.
 const SERVED: [FilterSet; 1] = [FilterSet { family: 1, table: "jaco", name: "served" }];
 
+/// How often rules are loaded at most where other processes change some at the same time.
+const LOADS: usize = 3;
+
 /// Bytes of an interface's name in a key.
 const NAME: usize = 16;
 
@@ -36,6 +39,10 @@ pub(crate) struct Rules {
     /// What was loaded, and how `nft` lists it without its elements. The listing differs between releases of
     /// `nft`, so it is compared with its own past and not with what was sent.
     loaded: Option<(Policy, Value)>,
+    /// How many transactions there had been after the last one of this router, or when all rules were read.
+    generation: u32,
+    /// Whether there was one of another process since.
+    others: bool,
 }
 
 /// Whether packets may pass while rules are loaded.
@@ -50,7 +57,9 @@ pub(super) enum Traffic {
 impl Rules {
     /// To be called on a thread inside the router's namespace.
     pub(super) fn new() -> io::Result<Self> {
-        Ok(Self { socket: Socket::filter()?, loaded: None })
+        let mut socket = Socket::filter()?;
+        let generation = socket.filter_generation()?;
+        Ok(Self { socket, loaded: None, generation, others: false })
     }
 
     /// Replaces all tables at once. Where nobody waits for a packet the scopes follow: `nft` takes many times as long for
@@ -61,13 +70,30 @@ impl Rules {
             Traffic::None => Policy { mesh: policy.mesh, ..Policy::default() },
         };
         self.loaded = None;
-        run(&["-j", "-f", "-"], Some(&transaction(&first)))?;
-        self.loaded = Some((first, without_elements(list()?)));
+        let listing = self.load_alone(&transaction(&first))?;
+        self.loaded = Some((first, without_elements(listing)));
         if traffic == Traffic::None {
             self.open(&policy.scopes)?;
             self.serve(&policy.served)?;
         }
         Ok(())
+    }
+
+    /// Loads tables and lists them. What another process changes before they are listed would be taken for what was
+    /// loaded, so it is done again then.
+    fn load_alone(&mut self, tables: &Value) -> Result<Value, NetError> {
+        for _ in 1..LOADS {
+            let before = self.generation()?;
+            run(&["-j", "-f", "-"], Some(tables))?;
+            let listing = list()?;
+            self.note_all()?;
+            if self.generation == before.wrapping_add(1) {
+                return Ok(listing);
+            }
+        }
+        run(&["-j", "-f", "-"], Some(tables))?;
+        self.note_all()?;
+        list()
     }
 
     /// Lets packets of scopes through.
@@ -107,7 +133,9 @@ impl Rules {
     }
 
     /// The policy that is loaded, or `None` if none is or anything differs from it.
-    pub(crate) fn read(&self) -> Result<Option<Policy>, NetError> {
+    pub(crate) fn read(&mut self) -> Result<Option<Policy>, NetError> {
+        // First: what changes while they are listed is another change.
+        self.note_all()?;
         let Some((policy, before)) = &self.loaded else { return Ok(None) };
         let listing = list()?;
         let scopes = sorted(elements(policy.scopes.values()));
@@ -120,20 +148,51 @@ impl Rules {
         Ok(unchanged.then(|| policy.clone()))
     }
 
+    /// Whether another process has changed any rule of the namespace since they were read or loaded.
+    pub(crate) fn others_changed(&mut self) -> Result<bool, NetError> {
+        let generation = self.generation()?;
+        Ok(self.others || generation != self.generation)
+    }
+
+    /// All that was done so far is known.
+    fn note_all(&mut self) -> Result<(), NetError> {
+        self.generation = self.generation()?;
+        self.others = false;
+        Ok(())
+    }
+
+    fn generation(&mut self) -> Result<u32, NetError> {
+        self.socket.filter_generation().map_err(refused("ask for the generation of the rules"))
+    }
+
+    /// Changes elements, and tells that from what others do.
+    fn change(
+        &mut self,
+        change: ElementChange,
+        sets: &[FilterSet],
+        elements: &[Element],
+    ) -> io::Result<()> {
+        let own = self.socket.change_elements(change, sets, elements)?;
+        let generation = self.socket.filter_generation()?;
+        self.others |= generation != self.generation.wrapping_add(own);
+        self.generation = generation;
+        Ok(())
+    }
+
     fn change_scopes(
         &mut self,
         change: ElementChange,
         scopes: &BTreeMap<NetworkId, Scope>,
     ) -> Result<(), NetError> {
         let elements: Vec<Element> = scopes.values().map(keys).collect();
-        let changed = self.socket.change_elements(change, &SCOPES, &elements);
+        let changed = self.change(change, &SCOPES, &elements);
         changed.map_err(refused("change the scopes of the rules"))
     }
 
     fn change_served(&mut self, change: ElementChange, served: &Served) -> Result<(), NetError> {
         let element = |address: &Ipv4Addr| Element { first: address.octets().to_vec(), last: None };
         let elements: Vec<Element> = served.keys().map(element).collect();
-        let changed = self.socket.change_elements(change, &SERVED, &elements);
+        let changed = self.change(change, &SERVED, &elements);
         changed.map_err(refused("change what the rules let edges reach"))
     }
 }

@@ -15,6 +15,7 @@ const SUBSYSTEM: u16 = 10;
 /// Kinds of messages, by the numbers of the kernel's interface.
 const BEGIN: u16 = 16;
 const END: u16 = 17;
+const GET_GENERATION: u16 = SUBSYSTEM << 8 | 16;
 const NEW_ELEMENTS: u16 = SUBSYSTEM << 8 | 12;
 const DELETE_ELEMENTS: u16 = SUBSYSTEM << 8 | 14;
 
@@ -26,6 +27,10 @@ const ELEMENT: u16 = 1;
 const FIRST: u16 = 1;
 const LAST: u16 = 10;
 const VALUE: u16 = 1;
+
+/// The number in a message about the generation, and what is before the attributes of any message.
+const GENERATION: u16 = 1;
+const FAMILY_BYTES: usize = 4;
 
 /// Marks an attribute that holds attributes.
 const NESTED: u16 = 1 << 15;
@@ -60,14 +65,24 @@ pub(crate) enum ElementChange {
 }
 
 impl Socket {
-    /// Changes the same elements of several sets. Up to 500 are changed at once as far as packets see it.
+    /// How many transactions have changed the packet filter of this socket's namespace, of whichever process.
+    pub(crate) fn filter_generation(&mut self) -> io::Result<u32> {
+        let message =
+            Message { kind: GET_GENERATION, family: 0, subsystem: 0, attributes: Vec::new() };
+        let answer = self.ask(message)?;
+        generation(&answer).ok_or_else(|| io::Error::other("the generation has no number"))
+    }
+
+    /// Changes the same elements of several sets, and returns in how many transactions. Up to 500 are changed at once as far
+    /// as packets see it.
     pub(crate) fn change_elements(
         &mut self,
         change: ElementChange,
         sets: &[FilterSet],
         elements: &[Element],
-    ) -> io::Result<()> {
-        elements.chunks(TOGETHER).try_for_each(|elements| {
+    ) -> io::Result<u32> {
+        let mut transactions = 0;
+        for elements in elements.chunks(TOGETHER) {
             let (kind, flags) = match change {
                 ElementChange::Add => (NEW_ELEMENTS, NLM_F_CREATE),
                 ElementChange::Remove => (DELETE_ELEMENTS, 0),
@@ -75,8 +90,25 @@ impl Socket {
             let changes = sets.iter().map(|set| (Message::elements(kind, *set, elements), flags));
             let begin = (Message::bound(BEGIN), 0);
             let all: Vec<_> = [begin].into_iter().chain(changes).collect();
-            self.transaction(all, (Message::bound(END), 0))
-        })
+            self.transaction(all, (Message::bound(END), 0))?;
+            transactions += 1;
+        }
+        Ok(transactions)
+    }
+}
+
+/// The number in an answer about the generation.
+fn generation(answer: &[u8]) -> Option<u32> {
+    let mut rest = answer.get(FAMILY_BYTES..)?;
+    loop {
+        let (length, after) =
+            rest.split_first_chunk().map(|(at, after)| (u16::from_ne_bytes(*at), after))?;
+        let (kind, content) = after.split_first_chunk()?;
+        if u16::from_ne_bytes(*kind) == GENERATION {
+            return Some(u32::from_be_bytes(*content.first_chunk()?));
+        }
+        let length = usize::from(length).max(FAMILY_BYTES).next_multiple_of(4);
+        rest = rest.get(length..)?;
     }
 }
 
@@ -183,6 +215,17 @@ mod tests {
 
     fn hex(bytes: &[u8]) -> String {
         bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    #[test]
+    fn the_generation_is_found_among_other_attributes() {
+        let other = attribute(2, &[1, 2, 3, 4, 5]);
+        let number = attribute(GENERATION, &[0, 0, 1, 2]);
+        let answer = [&[0, 0, 0, 7], other.as_slice(), &number].concat();
+        assert_eq!(generation(&answer), Some(258));
+        assert_eq!(generation(&answer[..answer.len() - 1]), None);
+        assert_eq!(generation(&[&[0, 0, 0, 7, 0, 0, 2, 0], other.as_slice()].concat()), None);
+        assert_eq!(generation(&[]), None);
     }
 
     #[test]

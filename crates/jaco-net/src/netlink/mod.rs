@@ -4,6 +4,7 @@
 //! own, as a site may have tens of thousands of routes.
 
 mod elements;
+mod filter_events;
 mod link;
 mod removal;
 mod route;
@@ -11,6 +12,7 @@ mod socket;
 mod wireguard;
 
 pub(crate) use elements::{Element, ElementChange, FilterSet};
+pub(crate) use filter_events::FilterEvents;
 pub(crate) use link::{Link, LinkKind, NewPort, hardware_address};
 pub(crate) use route::{InterfaceAddress, Route};
 pub(crate) use socket::Socket;

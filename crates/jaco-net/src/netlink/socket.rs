@@ -28,6 +28,7 @@ const ANSWER: usize = 64 * 1024;
 /// The groups of events that a socket hears of, as bits.
 const NO_EVENTS: u32 = 0;
 const LINK_EVENTS: u32 = 1;
+const FILTER_EVENTS: u32 = 1 << 6;
 
 /// A netlink socket. It belongs for ever to the namespace of the thread that opened it.
 #[derive(Debug)]
@@ -63,6 +64,11 @@ impl Socket {
     /// For the packet filter.
     pub(crate) fn filter() -> io::Result<Self> {
         Self::open(Some(netlink::NETFILTER), NO_EVENTS)
+    }
+
+    /// For events of the packet filter.
+    pub(crate) fn filter_events() -> io::Result<Self> {
+        Self::open(Some(netlink::NETFILTER), FILTER_EVENTS)
     }
 
     fn open(protocol: Option<Protocol>, events: u32) -> io::Result<Self> {
@@ -157,6 +163,25 @@ impl Socket {
                 if let NetlinkPayload::InnerMessage(message) = message.payload {
                     return Ok(Some(message));
                 }
+            }
+        }
+    }
+
+    /// Asks for what is one message, and returns that without its header.
+    pub(super) fn ask<I>(&mut self, message: I) -> io::Result<Vec<u8>>
+    where
+        I: NetlinkSerializable + Into<NetlinkPayload<I>>,
+    {
+        let bytes = self.encode(message, NLM_F_REQUEST);
+        send(&self.fd, &bytes, SendFlags::empty())?;
+        let sequence = self.sequence;
+        loop {
+            let answer = self.receive()?;
+            for (header, message) in messages(&answer).filter(|(it, _)| it.sequence == sequence) {
+                if header.kind != NLMSG_ERROR {
+                    return Ok(message[Header::LENGTH..].to_vec());
+                }
+                error(message).map_or(Ok(()), Err)?;
             }
         }
     }
@@ -256,7 +281,8 @@ impl Socket {
         }
     }
 
-    fn receive(&mut self) -> io::Result<Vec<u8>> {
+    /// The next message, or several; what timed out is `WouldBlock`.
+    pub(super) fn receive(&mut self) -> io::Result<Vec<u8>> {
         let (_, length) = recv(&self.fd, &mut self.buffer[..], RecvFlags::TRUNC)?;
         let whole = self.buffer.get(..length);
         let whole = whole.ok_or_else(|| io::Error::other("an answer of the kernel is too long"))?;

@@ -17,12 +17,17 @@ use super::plan_message::PlanMessage;
 use super::remembered::Remembered;
 use crate::counts::RouterCounts;
 use crate::error::{NetError, chain};
+use crate::netlink::FilterEvents;
 use crate::probe::{ProbeQuestion, ProbeReport};
 use crate::resolver::Resolver;
 use crate::router::{Applied, Router};
 
-/// How often the router is compared with its plan: what others changed in it stays for so long at most.
+/// How often the router is compared with its plan: what others changed in it stays for so long at most, but for rules,
+/// which the kernel tells of.
 const OBSERVE: Duration = Duration::from_secs(30);
+
+/// Between two looks at rules that change: one who changes them all the time does not keep the router from all else.
+const LOOK_PAUSE: Duration = Duration::from_millis(200);
 
 /// How long after a failure the first try follows; twice as long after each, up to the second of these.
 const RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(5));
@@ -98,6 +103,8 @@ impl Keeper {
         // Moments and not pauses: what is asked and told in between must not put them off.
         let mut retry_at = Instant::now() + pause;
         let mut observe_at = Instant::now() + OBSERVE;
+        let mut rules = self.rules().await?;
+        let (mut look_at, mut looked) = (None, None::<Instant>);
         let mut listeners = self.router.listeners().changes();
         let mut open_at = Instant::now() + OPEN_AGAIN;
         loop {
@@ -136,6 +143,17 @@ impl Keeper {
                     pause = (pause * 2).min(RETRY.1);
                     retry_at = Instant::now() + pause;
                 }
+                () = changed(&mut rules) => {
+                    let next = looked.map_or_else(Instant::now, |looked| looked + LOOK_PAUSE);
+                    look_at = look_at.or(Some(next));
+                }
+                () = until(look_at), if !failing => {
+                    (look_at, looked) = (None, Some(Instant::now()));
+                    if self.others_changed_rules().await? {
+                        self.apply(Trust::Nothing).await?;
+                        observe_at = Instant::now() + OBSERVE;
+                    }
+                }
                 Ok(()) = listeners.changed() => self.note_listeners(),
                 () = until(Some(open_at)), if is_missing => {
                     self.router.open_missing_listeners();
@@ -147,6 +165,26 @@ impl Keeper {
                     observe_at = Instant::now() + OBSERVE;
                 }
             }
+        }
+    }
+
+    /// Word of changes of the rules. Without it, what others change is found by the next comparison of all.
+    async fn rules(&self) -> Result<Option<FilterEvents>, NetError> {
+        match self.router.filter_events().await {
+            Ok(events) => Ok(Some(events)),
+            Err(NetError::Ended) => Err(NetError::Ended),
+            Err(error) => {
+                warn!(error = %chain(&error), "the kernel does not tell of changes of the rules");
+                Ok(None)
+            }
+        }
+    }
+
+    /// Whether another process has changed rules, as far as the kernel says; if it does not, they are compared.
+    async fn others_changed_rules(&self) -> Result<bool, NetError> {
+        match self.router.others_changed_rules().await {
+            Err(NetError::Ended) => Err(NetError::Ended),
+            changed => Ok(changed.unwrap_or(true)),
         }
     }
 
@@ -323,6 +361,14 @@ impl Keeper {
         if let Some(index) = self.remembered.forgotten(Instant::now()) {
             self.status.send_modify(|status| status.forget(index));
         }
+    }
+}
+
+/// Waits for the next change of the rules; for ever where nobody tells of them.
+async fn changed(rules: &mut Option<FilterEvents>) {
+    match rules {
+        Some(rules) => rules.changed().await,
+        None => std::future::pending().await,
     }
 }
 

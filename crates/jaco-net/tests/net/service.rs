@@ -25,6 +25,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_plan_is_carried_out_and_acknowledged", a_plan_is_carried_out_and_acknowledged),
     ("a_killed_process_goes_on_with_its_plan_alone", a_killed_process_goes_on_with_its_plan_alone),
     ("a_missing_bridge_is_waited_for", a_missing_bridge_is_waited_for),
+    ("rules_that_others_change_are_soon_as_planned", rules_that_others_change_are_soon_as_planned),
     ("there_is_one_process_and_one_user", there_is_one_process_and_one_user),
 ];
 
@@ -33,6 +34,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The largest pause that a killed and restarted process may cause.
 const PAUSE: Duration = Duration::from_secs(1);
+
+/// How soon rules are again as planned: a look at them, and loading them.
+const REPAIRED: Duration = Duration::from_secs(1);
 
 /// `service RUNTIME_DIR`
 pub(crate) fn main(arguments: &[String]) -> ExitCode {
@@ -69,6 +73,28 @@ impl Service {
     pub(crate) fn again(site: &Site) -> Self {
         let child = site.engine.run(|| command(&site.folder).spawn().unwrap()).unwrap();
         Self { child, dir: site.folder.clone() }
+    }
+
+    /// The same with an `nft` that writes down what it is told to do; see [`Service::listings`].
+    fn watched(site: &Site) -> Self {
+        let folder = site.folder.join("bin");
+        fs::create_dir_all(&folder).unwrap();
+        let (nft, told) = (folder.join("nft"), folder.join("told"));
+        let path = std::env::var("PATH").unwrap();
+        let script =
+            format!("#!/bin/sh\necho \"$*\" >> {}\nPATH={path} exec nft \"$@\"\n", told.display());
+        fs::write(&nft, script).unwrap();
+        fs::set_permissions(&nft, fs::Permissions::from_mode(0o700)).unwrap();
+        let mut command = command(&site.folder);
+        command.env("PATH", format!("{}:{path}", folder.display()));
+        let child = site.engine.run(|| command.spawn().unwrap()).unwrap();
+        Self { child, dir: site.folder.clone() }
+    }
+
+    /// How often a watched one has read all rules.
+    fn listings(&self) -> usize {
+        let told = fs::read_to_string(self.dir.join("bin/told")).unwrap_or_default();
+        told.lines().filter(|line| line.contains("list ruleset")).count()
     }
 
     pub(crate) fn kill(&mut self) {
@@ -249,6 +275,54 @@ fn a_missing_bridge_is_waited_for() {
         status(&client, |status| status.failure(&[NetworkId(8)]).is_none()).await;
     });
     assert!(ip(engine, "-o link").contains("jr8"));
+}
+
+/// NET-12: the kernel tells of changes of the rules, so those of others are put right at once, also while the plan changes,
+/// and not only when all of the router is compared. The router's own changes are no reason to look.
+fn rules_that_others_change_are_soon_as_planned() {
+    let scenario = Scenario::new(TWO_SITES);
+    let lab = Lab::new(&scenario);
+    let (runtime, mut services) = started(&lab, &scenario, 41);
+    services[0].kill();
+    services[0] = Service::watched(&lab.sites[&1]);
+    runtime.block_on(tell(&services[0], 42, &scenario.topology(), 1));
+    let router = lab.sites[&1].router();
+    let before = nft(&router, "list ruleset");
+    let are_back = |what: &str| {
+        let begun = Instant::now();
+        while nft(&router, "list ruleset") != before {
+            assert!(begun.elapsed() < REPAIRED, "{what}: {}", nft(&router, "list ruleset"));
+            thread::sleep(Duration::from_millis(5));
+        }
+        println!("{what}: as planned after {:.0?}", begun.elapsed());
+    };
+    let sabotages = [
+        "flush ruleset",
+        "delete element inet jaco scopes { \"s7\" . 10.65.7.0/24 . 10.65.7.0/24 }",
+        "add rule inet jaco forward accept",
+    ];
+    for sabotage in sabotages {
+        nft(&router, sabotage);
+        are_back(sabotage);
+    }
+    assert!(reaches(&lab));
+    let smaller = Scenario::new(&TWO_SITES.replace("instance 1 blog/web 8 11 ready", ""));
+    // What was put right last may still be compared.
+    thread::sleep(REPAIRED);
+    let listings = services[0].listings();
+    assert!(listings >= sabotages.len(), "{listings}");
+    runtime.block_on(async {
+        for index in (44..54).step_by(2) {
+            tell(&services[0], index, &smaller.topology(), 1).await;
+            tell(&services[0], index + 1, &scenario.topology(), 1).await;
+        }
+    });
+    thread::sleep(REPAIRED);
+    assert_eq!(services[0].listings(), listings, "its own changes are known");
+    nft(&router, "delete table inet jaco");
+    runtime.block_on(tell(&services[0], 54, &smaller.topology(), 1));
+    runtime.block_on(tell(&services[0], 55, &scenario.topology(), 1));
+    are_back("a flush before changes of the plan");
 }
 
 /// The folder is its owner's alone, and so is the key; a second process refuses to start.
