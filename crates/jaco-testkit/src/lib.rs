@@ -14,6 +14,7 @@ pub mod memory;
 pub mod namespace;
 mod node;
 mod object_store;
+pub mod random;
 pub mod router;
 mod wait;
 

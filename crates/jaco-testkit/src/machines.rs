@@ -186,7 +186,11 @@ impl Drop for Holder {
     }
 }
 
-fn load(command: &mut Command, rules: &str) {
+/// Loads rules by `nft`, in the namespace that the command enters.
+///
+/// # Panics
+/// When they are refused.
+pub(crate) fn load(command: &mut Command, rules: &str) {
     let child = command.args(["nft", "-f", "-"]).stdin(Stdio::piped()).spawn();
     let mut child = child.expect("nft is there");
     let mut input = child.stdin.take().expect("it is piped");

@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 
-use crate::workspace::{Workspace, program_packages};
-use crate::{engine, image, process, test};
+use crate::long_test::{LongTest, Profile};
+use crate::workspace::Workspace;
 
 /// Replace replicas under load from outside; no request may fail
 #[derive(Debug, clap::Args)]
@@ -27,29 +27,12 @@ pub(crate) struct Args {
 /// # Errors
 /// If a request failed, or there is no engine, or something does not build.
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
-    test::ensure_wires()?;
-    let _engine = engine::ensure(workspace)?;
-    image::build(workspace)?;
-    // Together, as the layer builds them: apart, they would be built in other sets of features.
-    let packages: Vec<&str> = program_packages().chain(["--package", "jaco-tests"]).collect();
-    let (profile, folder) =
-        if args.release { (&["--release"][..], "release") } else { (&[][..], "debug") };
-    let mut build = workspace.cargo();
-    build.args(["build", "--quiet"]).args(profile).args(&packages);
-    process::run(build.args(["--bins", "--test", "edge"]))?;
-    let mut asked = workspace.cargo();
-    asked.args(["test", "--quiet"]).args(profile).args(&packages).args(["--test", "edge"]);
-    match args.minutes {
+    let (name, how_long) = match args.minutes {
         Some(minutes) => {
-            asked.arg("a_soak_fails_no_request_and_memory_stays");
-            asked.env("JACO_EDGE_MINUTES", minutes.to_string());
+            ("a_soak_fails_no_request_and_memory_stays", ("JACO_EDGE_MINUTES", minutes))
         }
-        None => {
-            asked.arg("replacements_fail_no_request");
-            asked.env("JACO_EDGE_REPLACEMENTS", args.replacements.to_string());
-        }
-    }
-    asked.args(["--", "--nocapture"]);
-    asked.env("JACO_BIN_DIR", workspace.target.join(folder));
-    process::run(asked.env("JACO_EDGE_RATE", args.rate.to_string()))
+        None => ("replacements_fail_no_request", ("JACO_EDGE_REPLACEMENTS", args.replacements)),
+    };
+    let asked = vec![how_long, ("JACO_EDGE_RATE", args.rate)];
+    LongTest { name, profile: Profile::of(args.release), asked }.run(workspace)
 }

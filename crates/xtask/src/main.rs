@@ -5,6 +5,7 @@
 
 mod advisories;
 mod bench;
+mod chaos;
 mod demo;
 mod edge;
 mod engine;
@@ -12,6 +13,7 @@ mod finding;
 mod http;
 mod image;
 mod interrupt;
+mod long_test;
 mod metrics;
 mod package;
 mod process;
@@ -47,6 +49,7 @@ enum Command {
     Sim(sim::Args),
     Torture(torture::Args),
     Edge(edge::Args),
+    Chaos(chaos::Args),
     Package(package::Args),
     /// Make sure a Docker Engine answers and build the images jaco-hello:v1 and jaco-hello:v2
     Image,
@@ -82,6 +85,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Sim(args) => sim::run(&workspace, &args),
         Command::Torture(args) => torture::run(&workspace, &args),
         Command::Edge(args) => edge::run(&workspace, &args),
+        Command::Chaos(args) => chaos::run(&workspace, &args),
         Command::Package(args) => package::run(&workspace, &args),
         Command::Image => {
             // An image in an engine that is stopped again would be of no use to anybody.

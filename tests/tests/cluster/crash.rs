@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use jaco_testkit::random::{self, Random};
 use jaco_testkit::{
     Client, ClientError, Cluster, Engine, Node, eventually_within, fresh_request_id, v1,
 };
@@ -43,9 +44,9 @@ const SEED: &str = "JACO_CRASH_SEED";
 /// its own, and one that was away for longer than the log reaches back is sent one.
 #[tokio::test(flavor = "multi_thread")]
 async fn two_hundred_kills_lose_no_acknowledged_write() {
-    let seed = seed();
+    let seed = random::seed(SEED);
     show(&format!("{SEED}={seed}"));
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let settings = format!("raft: {{snapshot_entries: {SNAPSHOT_ENTRIES}}}\n");
     let mut cluster = Cluster::start_with(3, Engine::Fake, &settings).await;
     let begun = Instant::now();
@@ -332,38 +333,8 @@ fn stop_where_they_are(cluster: &mut Cluster) {
     }
 }
 
-/// From the environment, or a new one.
-fn seed() -> u64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let fresh = since.expect("the clock is right").as_secs();
-    std::env::var(SEED).map_or(fresh, |text| text.parse().expect("a seed is a number"))
-}
-
 /// Shown with the test's failure.
 #[expect(clippy::print_stdout, reason = "the choices of a failed run must be known")]
 fn show(text: &str) {
     println!("{text}");
-}
-
-/// SplitMix64 (Steele, Lea and Flood 2014): good enough for choices, and the same everywhere.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        let bound = u64::try_from(bound).expect("64 bits hold a count");
-        usize::try_from(self.next() % bound).expect("it is below a count")
-    }
-
-    fn up_to(&mut self, longest: Duration) -> Duration {
-        let nanos = u64::try_from(longest.as_nanos()).expect("it is short");
-        Duration::from_nanos(self.next() % nanos)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
 }

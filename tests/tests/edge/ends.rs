@@ -26,7 +26,7 @@ pub(crate) fn stop(edge: u32) {
     signal(edge, Signal::TERM);
 }
 
-fn signal(process: u32, signal: Signal) {
+pub(crate) fn signal(process: u32, signal: Signal) {
     let pid = i32::try_from(process).ok().and_then(Pid::from_raw);
     kill_process(pid.expect("a process has a number"), signal).expect("it is ours");
 }

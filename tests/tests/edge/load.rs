@@ -18,7 +18,7 @@ use crate::http::{echo, expect, upgrade};
 use crate::rate::Rate;
 
 /// How long an answer may take: more than the drain time of the services.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What a client does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

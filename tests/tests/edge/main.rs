@@ -3,6 +3,7 @@
 mod access;
 mod asked;
 mod browser;
+mod chaos;
 mod ends;
 mod grpc;
 mod held;

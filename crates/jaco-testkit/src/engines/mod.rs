@@ -13,6 +13,7 @@ pub use dockerd::{Dockerd, LiveRestore};
 use crate::binary::binary;
 use crate::cluster::{Cluster, Engine};
 use crate::command::{ran, succeeded};
+use crate::machines;
 use crate::node::Node;
 use crate::router;
 use crate::wait::eventually_within;
@@ -200,6 +201,35 @@ impl Machines {
         ran(self.at_switch().args(["ip", "link", "set", &port(at), "nomaster"]));
     }
 
+    /// Loses packets of a machine on the wire, and nobody is told.
+    pub fn lose(&self, at: usize, lost: Lost) {
+        let port = port(at);
+        let (sent, received) = (format!("iifname {port} drop"), format!("oifname {port} drop"));
+        let (sent, received) = match lost {
+            Lost::Sent => (sent.as_str(), ""),
+            Lost::Received => ("", received.as_str()),
+            Lost::Everything => (sent.as_str(), received.as_str()),
+        };
+        let table = format!(
+            "table bridge lost {{\nchain sent {{\ntype filter hook prerouting priority 0\n{sent}\n}}\n\
+             chain received {{\ntype filter hook postrouting priority 0\n{received}\n}}\n}}\n"
+        );
+        machines::load(&mut self.at_switch(), &table);
+    }
+
+    /// Ends every [`Machines::lose`].
+    pub fn lose_nothing(&self) {
+        machines::load(&mut self.at_switch(), "flush ruleset\n");
+    }
+
+    /// Runs what is appended in the namespace of a machine's router.
+    #[must_use]
+    pub fn at_router(&self, at: usize) -> Command {
+        let mut command = Command::new("nsenter");
+        command.arg(format!("--net={}", self.router(at).join("router").display()));
+        command
+    }
+
     /// Waits until all machines have a router.
     pub async fn have_routers(&self) {
         eventually_within(PATIENCE, "all nodes have a router", || async {
@@ -227,6 +257,17 @@ impl Drop for Machines {
         let _gone = self.switch.kill().is_err();
         let _gone = self.switch.wait().is_err();
     }
+}
+
+/// Which packets of a machine are lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Lost {
+    /// Those that it sends.
+    Sent,
+    /// Those that are sent to it.
+    Received,
+    /// All of them.
+    Everything,
 }
 
 /// The port of the switch that a machine is wired to.
