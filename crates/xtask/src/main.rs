@@ -18,6 +18,7 @@ mod metrics;
 mod package;
 mod process;
 mod requirements;
+mod resident;
 mod say;
 mod sim;
 mod test;
@@ -51,6 +52,7 @@ enum Command {
     Edge(edge::Args),
     Chaos(chaos::Args),
     Package(package::Args),
+    Resident(resident::Args),
     /// Make sure a Docker Engine answers and build the images jaco-hello:v1 and jaco-hello:v2
     Image,
 }
@@ -87,6 +89,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Edge(args) => edge::run(&workspace, &args),
         Command::Chaos(args) => chaos::run(&workspace, &args),
         Command::Package(args) => package::run(&workspace, &args),
+        Command::Resident(args) => resident::run(&workspace, &args),
         Command::Image => {
             // An image in an engine that is stopped again would be of no use to anybody.
             engine::ensure(&workspace)?.leave_running();

@@ -1,5 +1,8 @@
 //! Which build is measured.
 
+/// As packages are built (ADR 0165).
+const RESIDENT: &str = "build.rustflags=[\"-Csymbol-mangling-version=v0\"]";
+
 /// A build of our programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Build {
@@ -13,7 +16,7 @@ impl Build {
     /// What cargo is told.
     pub(super) fn arguments(self) -> &'static [&'static str] {
         match self {
-            Self::Release => &["--release"],
+            Self::Release => &["--release", "--config", RESIDENT],
             Self::Debug => &[],
         }
     }

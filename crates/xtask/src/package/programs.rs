@@ -41,6 +41,9 @@ pub(super) struct Needs {
 /// architecture.
 const LIBRARIES: [&str; 4] = ["libc.so.6", "libm.so.6", "libgcc_s.so.1", "ld-linux-"];
 
+/// Has the code that a daemon at rest runs put together, by the names in `crates/jacod/resident.ld` (ADR 0165).
+const RESIDENT: &str = "-Csymbol-mangling-version=v0";
+
 /// Finds the programs in a folder, or builds them.
 ///
 /// # Errors
@@ -119,10 +122,12 @@ impl Programs {
 fn build(workspace: &Workspace, arch: Architecture, epoch: u64) -> Result<PathBuf> {
     let registry = super::cargo_home()?;
     let remapped = [(workspace.root.as_path(), "/usr/src/jaco"), (&registry, "/usr/src/cargo")]
-        .map(|(from, to)| format!("{:?}", format!("--remap-path-prefix={}={to}", from.display())));
+        .map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display()));
+    let flags = remapped.into_iter().chain([RESIDENT.to_owned()]);
+    let flags: Vec<_> = flags.map(|flag| format!("{flag:?}")).collect();
     let mut command = workspace.cargo();
     // Added to what .cargo/config.toml has, where RUSTFLAGS would replace it.
-    command.arg("--config").arg(format!("build.rustflags=[{}]", remapped.join(", ")));
+    command.arg("--config").arg(format!("build.rustflags=[{}]", flags.join(", ")));
     command.args(["build", "--release", "--locked"]).args(program_packages());
     command.args(["--target", arch.triple()]).env("SOURCE_DATE_EPOCH", epoch.to_string());
     say::note("building release programs, which takes some minutes");
