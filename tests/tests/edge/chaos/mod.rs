@@ -34,7 +34,7 @@ const SLOTS: usize = 6;
 const SHORTEST: Duration = Duration::from_secs(1);
 
 /// R-FAULT-1, R-EDGE-1, NET-4: one machine after the other has a fault, and the cluster's state stays linearizable; no request
-/// fails but those that a machine without a wire had; no POST arrives twice; afterwards each slot has one instance, no
+/// fails but those that [`Spell::excuses`] names; no POST arrives twice; afterwards each slot has one instance, no
 /// address came back too soon, and nothing went between machines in clear text.
 ///
 /// Every fault there is comes at least once. `JACO_CHAOS_MINUTES` asks for more, `JACO_CHAOS_SEED` for other choices.
