@@ -50,7 +50,8 @@ pub(crate) async fn measure(plan: Plan) -> Result<Vec<Figure>> {
         let router = cluster.router().join(at.to_string());
         let settings = format!("net: {{runtime_dir: {}}}\n", router.display());
         let address = format!("{}:7000", machines.address(at));
-        cluster.add_daemon_at(&address, &settings, &mut machines.inside(at));
+        let mut command = machines.inside(at);
+        cluster.add_daemon_at(&address, &settings, command.arg(binary("jacod")));
     }
     let mut ours = Ours::form(cluster, Engine::Fake).await?;
     let mut figures = Vec::new();

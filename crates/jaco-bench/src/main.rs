@@ -12,6 +12,7 @@ mod engines;
 mod etcd;
 mod failover;
 mod figure;
+mod heard;
 mod hostile;
 mod idle;
 mod images;
@@ -22,8 +23,10 @@ mod network;
 mod observed;
 mod ours;
 mod page;
+mod played;
 mod proc;
 mod rollout;
+mod scale;
 mod scrape;
 mod status;
 mod swarm;
@@ -53,6 +56,12 @@ struct Cli {
     /// Of the attacks only those whose name contains this
     #[arg(long, default_value = "")]
     only: String,
+    /// Of scale: how many daemons run
+    #[arg(long, default_value_t = 100)]
+    daemons: usize,
+    /// Of scale: how many nodes are played beside seven daemons
+    #[arg(long, default_value_t = 1_000)]
+    nodes: usize,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -71,6 +80,7 @@ enum Measurement {
     Observed,
     Hostile,
     Large,
+    Scale,
     Images,
     Volumes,
 }
@@ -132,6 +142,10 @@ async fn measure(cli: &Cli) -> Result<Vec<Figure>> {
         Measurement::Page => Box::pin(page::measure(plan)).await,
         Measurement::Observed => Box::pin(observed::measure(plan)).await,
         Measurement::Large => Box::pin(large::measure(plan)).await,
+        Measurement::Scale => {
+            let size = scale::Size { daemons: cli.daemons, nodes: cli.nodes };
+            Box::pin(scale::measure(plan, size)).await
+        }
         Measurement::Images => Box::pin(images::measure(plan)).await,
         Measurement::Volumes => Box::pin(volumes::measure(plan)).await,
         Measurement::Hostile => Box::pin(hostile::measure(plan, &cli.only)).await,

@@ -43,15 +43,6 @@ pub struct AgreedPlan {
     pub done: Instant,
 }
 
-impl Options {
-    /// The product's, for a daemon of this version.
-    #[must_use]
-    pub fn of_version(version: &str) -> Self {
-        let planner = PlannerConfig { version: version.to_owned(), ..PlannerConfig::default() };
-        Self { planner, ..Self::default() }
-    }
-}
-
 /// What the loop is at, as a value.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum PassStatus {

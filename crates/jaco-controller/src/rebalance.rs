@@ -24,8 +24,6 @@ pub struct RebalanceOptions {
     pub interval: Millis,
     /// The thresholds.
     pub thresholds: RebalanceConfig,
-    /// The program's version. A node of another one may not know the command, and would stop at it.
-    pub version: String,
 }
 
 /// Whether the leader moves anything by itself.
@@ -37,16 +35,11 @@ pub enum Mode {
     Off,
 }
 
-impl RebalanceOptions {
-    /// The product's settings.
-    #[must_use]
-    pub fn new(version: &str) -> Self {
-        Self {
-            mode: Mode::On,
-            interval: Millis::from_secs(30),
-            thresholds: RebalanceConfig::default(),
-            version: version.to_owned(),
-        }
+/// The product's settings.
+impl Default for RebalanceOptions {
+    fn default() -> Self {
+        let (mode, interval) = (Mode::On, Millis::from_secs(30));
+        Self { mode, interval, thresholds: RebalanceConfig::default() }
     }
 }
 
@@ -122,12 +115,6 @@ impl RebalanceState {
     /// Begins the cooldowns of moves that people made.
     pub fn note_moves(&self, moves: &[Weighed], now: Timestamp) {
         self.lock().rebalancer.note_moves(moves, now);
-    }
-
-    /// Whether every member knows the command that moves replicas.
-    #[must_use]
-    pub fn is_understood(&self, state: &ClusterState) -> bool {
-        state.nodes.values().all(|node| node.facts.version == self.options.version)
     }
 
     fn cycle(&self, state: &ClusterState, now: Timestamp) -> jaco_scheduler::rebalance::Cycle {
@@ -207,9 +194,6 @@ impl RebalanceLoop {
     /// came in between.
     async fn cycle(&self) {
         let state = self.store.snapshot();
-        if !self.rebalance.is_understood(&state) {
-            return;
-        }
         self.take_back(&state).await;
         if self.rebalance.options.mode == Mode::Off {
             return;

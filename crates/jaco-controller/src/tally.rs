@@ -34,14 +34,7 @@ pub struct PlannerTally {
 }
 
 /// Every cause of a new instance.
-const CAUSES: [ReplaceCause; 6] = [
-    ReplaceCause::SpecChanged,
-    ReplaceCause::Failed,
-    ReplaceCause::NodeLost,
-    ReplaceCause::Moved,
-    ReplaceCause::ColocatedReplaced,
-    ReplaceCause::Enabled,
-];
+const CAUSES: [ReplaceCause; 6] = ReplaceCause::ALL;
 
 /// Every state of a rollout.
 const ROLLOUT_STATES: [RolloutState; 5] = [

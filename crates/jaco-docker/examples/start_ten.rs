@@ -31,7 +31,7 @@ type Result<T> = std::result::Result<T, Box<dyn Error>>;
 async fn main() -> Result<()> {
     let rounds = std::env::args().nth(1).map_or(Ok(3), |text| text.parse())?;
     let owner = Owner { cluster: ClusterId::new(&"57a27e10".repeat(4))?, node: NodeId(1) };
-    let engine = Arc::new(DockerEngine::new(DockerOptions::new(owner))?);
+    let engine = Arc::new(DockerEngine::new(DockerOptions::new(owner)));
     for round in 1..=rounds {
         let cold = by_engine(&engine, round * 1000).await?;
         let warm = by_engine(&engine, round * 1000).await?;

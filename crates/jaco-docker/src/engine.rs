@@ -74,9 +74,10 @@ impl DockerOptions {
 #[derive(Debug)]
 pub struct DockerEngine {
     owner: Owner,
-    docker: Docker,
-    /// Set once the API version is negotiated and nothing of an earlier process is left, which takes requests.
-    prepared: OnceCell<()>,
+    socket: PathBuf,
+    /// The client, once there is a socket, the API version is negotiated and nothing of an earlier process is left, which
+    /// takes requests.
+    prepared: OnceCell<Docker>,
     networks: Arc<Networks>,
     /// Details of each container, valid while its fingerprint in the list is unchanged.
     details: Mutex<HashMap<String, (String, ObservedContainer)>>,
@@ -91,18 +92,12 @@ pub struct DockerEngine {
 }
 
 impl DockerEngine {
-    /// Docker at a socket. It need not be reachable yet.
-    ///
-    /// # Errors
-    /// If no connection is possible, for example because the socket does not exist.
-    pub fn new(options: DockerOptions) -> Result<Self, EngineError> {
-        let socket = options.socket.to_string_lossy();
-        let docker =
-            Docker::connect_with_unix(&socket, REQUEST_TIMEOUT.as_secs(), API_DEFAULT_VERSION)
-                .map_err(engine_error)?;
-        Ok(Self {
+    /// Docker at a socket, which need not be there yet: a member of a cluster starts and votes without its engine.
+    #[must_use]
+    pub fn new(options: DockerOptions) -> Self {
+        Self {
             owner: options.owner,
-            docker: docker.with_request_modifier(auth::url_safe_auth_header),
+            socket: options.socket,
             prepared: OnceCell::new(),
             networks: Arc::default(),
             details: Mutex::default(),
@@ -110,29 +105,37 @@ impl DockerEngine {
             accesses: volume_access::InUse::default(),
             volume_folders: Arc::new(options.volumes),
             making: Arc::default(),
-        })
+        }
+    }
+
+    /// A client without more. The library refuses to make one while there is no socket.
+    fn client(&self) -> Result<Docker, EngineError> {
+        let socket = self.socket.to_string_lossy();
+        let limit = REQUEST_TIMEOUT.as_secs();
+        let docker = Docker::connect_with_unix(&socket, limit, API_DEFAULT_VERSION);
+        let docker = docker.map_err(engine_error)?;
+        Ok(docker.with_request_modifier(auth::url_safe_auth_header))
     }
 
     /// The client, with the API version negotiated. No container is started before half restored volumes are removed.
     async fn docker(&self) -> Result<&Docker, EngineError> {
         let prepare = async || {
-            self.docker.clone().negotiate_version().await.map_err(engine_error)?;
-            beside::remove_left(&self.docker, &self.owner).await?;
-            volume_content::remove_left(&self.unprepared_volumes()).await
+            let docker = self.client()?.negotiate_version().await.map_err(engine_error)?;
+            beside::remove_left(&docker, &self.owner).await?;
+            volume_content::remove_left(&self.volumes_of(&docker)).await?;
+            Ok(docker)
         };
-        self.prepared.get_or_try_init(prepare).await?;
-        Ok(&self.docker)
+        self.prepared.get_or_try_init(prepare).await
     }
 
     /// Through what volumes are reached.
     async fn volume_host(&self) -> Result<VolumeHost, EngineError> {
-        self.docker().await?;
-        Ok(self.unprepared_volumes())
+        Ok(self.volumes_of(self.docker().await?))
     }
 
-    fn unprepared_volumes(&self) -> VolumeHost {
+    fn volumes_of(&self, docker: &Docker) -> VolumeHost {
         VolumeHost {
-            docker: self.docker.clone(),
+            docker: docker.clone(),
             owner: self.owner.clone(),
             in_use: Arc::clone(&self.accesses),
             folders: Arc::clone(&self.volume_folders),
@@ -144,7 +147,8 @@ impl DockerEngine {
     async fn ensure_classed_volumes(&self, needs: &Needs) -> Result<(), StartError> {
         for volume in &needs.classed_volumes {
             let labels = volume.labels.clone();
-            self.unprepared_volumes().ensure(&volume.class, &volume.name, labels).await?;
+            let host = self.volume_host().await?;
+            host.ensure(&volume.class, &volume.name, labels).await?;
         }
         Ok(())
     }

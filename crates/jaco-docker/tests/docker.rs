@@ -26,7 +26,7 @@ const SERVES: &str = r#""command":["serve"]"#;
 
 fn engine(cluster: &str, node: u64) -> Arc<DockerEngine> {
     let owner = Owner { cluster: ClusterId::new(cluster).unwrap(), node: NodeId(node) };
-    Arc::new(DockerEngine::new(DockerOptions::new(owner)).unwrap())
+    Arc::new(DockerEngine::new(DockerOptions::new(owner)))
 }
 
 /// A cluster of its own for each test: they run side by side, on one engine.

@@ -4,24 +4,7 @@
 //! ([`EdgePlan`](jaco_dataplane::edge::EdgePlan)), certificates, and sockets that are bound already; it says back which
 //! plan is in use and which instances that leave it still has to finish with ([`EdgeStatus`]). It binds no port, reads
 //! no file and asks for no privilege.
-//!
-//! ```no_run
-//! # async fn example(plan: jaco_dataplane::edge::EdgePlan) -> std::io::Result<()> {
-//! use std::sync::Arc;
-//! use jaco_dataplane::edge::{ListenerKey, Transport};
-//! use jaco_edge::{Certificates, Edge, Options};
-//! use jaco_types::StateIndex;
-//!
-//! let edge = Edge::new(Options::default())?;
-//! let key = ListenerKey { transport: Transport::Tcp, address: None, port: 80 };
-//! edge.add_listener(key, std::net::TcpListener::bind("0.0.0.0:80")?)?;
-//! edge.apply(StateIndex(7), Arc::new(plan), Arc::new(Certificates::default()));
-//! let mut status = edge.status();
-//! status.wait_for(|status| status.busy.is_empty()).await.expect("the edge is still there");
-//! edge.drain(std::time::Duration::from_secs(30)).await;
-//! # Ok(())
-//! # }
-//! ```
+//! `examples/serve.rs` serves with it.
 //!
 //! The rooms, from the pure to the loops: `wire` parses what comes from outside; `table` finds routes and `balance`
 //! chooses instances; `state` goes from one plan to the next; `instance` keeps the promise of the acknowledgement;
@@ -46,6 +29,7 @@ mod instance;
 mod l4;
 mod listener;
 mod options;
+mod patience;
 mod presence;
 mod refusal;
 mod rewound;

@@ -48,6 +48,8 @@ pub struct Limits {
     pub challenges_held_per_source_max: usize,
     /// How long a connection to an instance may take; then another instance is tried.
     pub connect_timeout: Duration,
+    /// So long, all instances are tried once more if none accepts a connection and one of them does not answer.
+    pub connect_patience: Duration,
     /// How long an instance may take to begin its answer, where the route says nothing.
     pub response_timeout: Duration,
     /// How long an instance that refused or broke a connection gets no new ones.
@@ -81,6 +83,7 @@ impl Default for Limits {
             challenges_held_max: 256,
             challenges_held_per_source_max: 16,
             connect_timeout: Duration::from_millis(250),
+            connect_patience: Duration::from_secs(2),
             response_timeout: Duration::from_secs(60),
             ejection: Duration::from_secs(5),
             streams_max: 128,

@@ -85,7 +85,7 @@ refusals! {
         "No instance of the service is ready: `jaco status`, `jaco explain`.";
     /// Nobody accepts connections.
     ConnectFailed => BAD_GATEWAY, "connect_failed",
-        "No instance accepted a connection within 250 ms: is `port` of the route the one on which the service listens?";
+        "No instance accepted a connection, or none answered for two seconds: is `port` of the route the one on which the service listens?";
     /// An instance broke off.
     UpstreamReset => BAD_GATEWAY, "upstream_reset",
         "The instance closed the connection before it answered, and the request could not be repeated: it had a body, or its method is not idempotent.";

@@ -99,8 +99,15 @@ fn messages() {
         Append { acknowledged: Some(LogIdRecord::from(&log_id(1, 1, 3))), ..append.clone() };
     let last = LogIdRecord::from(&log_id(1, 1, 3));
     let telling = Append { kept: vec![KeptRecord { node: 3, last }], ..append.clone() };
-    let ask = VoteAsk { vote: (&vote()).into(), last: None, leadership_transfer: true, kept: None };
+    let ask = VoteAsk {
+        vote: (&vote()).into(),
+        last: None,
+        leadership_transfer: true,
+        kept: None,
+        address: String::new(),
+    };
     let naming = VoteAsk { kept: Some(last), ..ask.clone() };
+    let moved = VoteAsk { address: "n1:7000".to_owned(), ..ask.clone() };
     let chunk = SnapshotChunk {
         vote: (&vote()).into(),
         sum: Bytes::from_static(b"sum"),
@@ -109,7 +116,7 @@ fn messages() {
         data: Bytes::from_static(b"data"),
         install: false,
     };
-    let frozen: [(RequestBody, Expect); 8] = [
+    let frozen: [(RequestBody, Expect); 9] = [
         (
             RequestBody::Append(append),
             expect!["080110021801221b0a0808011003180220011206080110011804190500000000000000"],
@@ -129,6 +136,10 @@ fn messages() {
         (
             RequestBody::Vote(naming),
             expect!["0801100218012a140a08080110031802200118012206080110011803"],
+        ),
+        (
+            RequestBody::PreVote(moved),
+            expect!["08011002180132150a08080110031802200118012a076e313a37303030"],
         ),
         (RequestBody::Vote(ask.clone()), expect!["0801100218012a0c0a0808011003180220011801"]),
         (RequestBody::PreVote(ask), expect!["080110021801320c0a0808011003180220011801"]),

@@ -7,6 +7,7 @@
 //!
 //! See `README.md` for what it promises and how that is tested.
 
+mod addresses;
 mod codec;
 mod disk;
 mod engine;

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -26,6 +26,7 @@ use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::Instant;
 
+use crate::addresses::AddressBook;
 use crate::codec::LogIdRecord;
 use crate::engine::queue::Driver;
 use crate::error::TransportError;
@@ -37,7 +38,7 @@ use crate::renewal::StreamRenewal;
 use crate::reversion::{Acknowledged, Reverted};
 use crate::snapshot::{SnapshotFile, SnapshotStore};
 use crate::types::{LogId, Peer, TypeConfig, Vote};
-use crate::wire::{self, KeptRecord, ReplyBody, RequestBody, RpcKind, SnapshotChunk};
+use crate::wire::{self, KeptRecord, ReplyBody, RequestBody, RpcKind, SnapshotChunk, VoteAsk};
 
 /// Bytes of a snapshot in one message: well under the 1 MiB every transport must carry.
 const CHUNK_BYTES: usize = 512 << 10;
@@ -49,6 +50,10 @@ const INSTALL_DEADLINE: Duration = Duration::from_secs(120);
 const SUCCESSOR_DEADLINE: Duration = Duration::from_secs(5);
 /// Pause before that is tried again.
 const SUCCESSOR_PAUSE: Duration = Duration::from_secs(1);
+/// Of so many heartbeats one is sent to a learner, which has no lease and elects nobody: at a thousand nodes they were most
+/// of what the leader did at rest. A learner must hear of its leader twice within the time after which it takes its state
+/// for outdated (`Contact`).
+pub(crate) const LEARNER_HEARTBEATS: u32 = 3;
 /// How often a follower is told what members have for good.
 const KEPT_INTERVAL: Duration = Duration::from_secs(1);
 /// Concurrent snapshot transfers; more would only slow each other down.
@@ -85,27 +90,12 @@ pub trait Transport: Send + Sync + 'static {
     }
 }
 
-/// Current addresses of members. openraft sets the address once when it creates a client, and keeps
-/// it when it changes.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct AddressBook {
-    addresses: Arc<RwLock<BTreeMap<u64, String>>>,
-}
-
-impl AddressBook {
-    pub(crate) fn replace(&self, members: &BTreeMap<u64, String>) {
-        self.addresses.write().unwrap_or_else(PoisonError::into_inner).clone_from(members);
-    }
-
-    fn get(&self, id: u64) -> Option<String> {
-        self.addresses.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
-    }
-}
-
 /// Creates clients for openraft.
 #[derive(Clone)]
 pub(crate) struct Network {
     pub(crate) own_id: u64,
+    /// Where the others reach this node; empty if it does not say so.
+    pub(crate) own_address: String,
     pub(crate) transport: Arc<dyn Transport>,
     pub(crate) log: LogStore,
     pub(crate) snapshots: SnapshotStore,
@@ -123,6 +113,7 @@ pub(crate) struct Network {
 impl Network {
     pub(crate) fn new(
         own_id: u64,
+        own_address: String,
         transport: Arc<dyn Transport>,
         log: LogStore,
         snapshots: SnapshotStore,
@@ -133,6 +124,7 @@ impl Network {
         let renewal = transport.renewal();
         Self {
             own_id,
+            own_address,
             transport,
             log,
             snapshots,
@@ -154,6 +146,13 @@ impl Network {
         self.acknowledged.upto(id, term).max(self.kept.of(id))
     }
 
+    fn client(&self, target: u64, node: &Peer, purpose: Purpose) -> Client {
+        let successor = Successor::None;
+        let address = node.address.clone();
+        let told = (Instant::now(), BTreeMap::new());
+        Client { network: self.clone(), target, address, stream: None, successor, told, purpose }
+    }
+
     /// Notes what follower `id` and this node have for good, as the leader of `term`.
     fn note_kept(&self, id: u64, term: u64, committed: Option<LogId>) {
         self.kept.learn(id, self.acknowledged.upto(id, term), committed);
@@ -165,11 +164,52 @@ impl RaftNetworkFactory<TypeConfig> for Network {
     type Network = Client;
 
     async fn new_client(&mut self, target: u64, node: &Peer) -> Client {
-        let successor = Successor::None;
-        let address = node.address.clone();
-        let told = (Instant::now(), BTreeMap::new());
-        Client { network: self.clone(), target, address, stream: None, successor, told }
+        self.client(target, node, Purpose::Log)
     }
+
+    async fn new_heartbeat_client(&mut self, target: u64, node: &Peer) -> Client {
+        self.client(target, node, Purpose::Heartbeats { spare: 0 })
+    }
+}
+
+/// What a client is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// Entries, and everything else but heartbeats.
+    Log,
+    /// Heartbeats, of which so many need not be sent to a learner: it has just answered one.
+    Heartbeats { spare: u32 },
+}
+
+impl Purpose {
+    /// Whether the next heartbeat is left out.
+    fn spares(&mut self) -> bool {
+        match self {
+            Self::Log | Self::Heartbeats { spare: 0 } => false,
+            Self::Heartbeats { spare } => {
+                *spare -= 1;
+                true
+            }
+        }
+    }
+
+    /// The last message to a learner was answered, or to a voter, or it failed: after those nothing is left out.
+    fn answered_by(&mut self, answered: AnsweredBy) {
+        if let Self::Heartbeats { spare } = self {
+            *spare = match answered {
+                AnsweredBy::Learner => LEARNER_HEARTBEATS - 1,
+                AnsweredBy::Voter | AnsweredBy::Nobody => 0,
+            };
+        }
+    }
+}
+
+/// Who has answered a heartbeat with success.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AnsweredBy {
+    Learner,
+    Voter,
+    Nobody,
 }
 
 /// Client of one peer.
@@ -184,6 +224,7 @@ pub(crate) struct Client {
     successor: Successor,
     /// What the peer was told last of what members have for good, and when.
     told: (Instant, BTreeMap<u64, LogId>),
+    purpose: Purpose,
 }
 
 /// How far the stream is that replaces another one.
@@ -307,7 +348,7 @@ impl Client {
         if !told.is_empty() && at.elapsed() < KEPT_INTERVAL {
             return Vec::new();
         }
-        let all = self.network.kept.all();
+        let all = self.network.kept.to_tell(self.target);
         if *told == all {
             return Vec::new();
         }
@@ -376,6 +417,20 @@ impl Client {
         }
     }
 
+    fn note_answer(
+        &mut self,
+        answer: &Result<Option<StreamAppendResult<TypeConfig>>, TransportError>,
+    ) {
+        let by = match answer {
+            // The end of the stream, after an answer.
+            Ok(None) => return,
+            Ok(Some(Ok(_))) if self.network.kept.is_learner(self.target) => AnsweredBy::Learner,
+            Ok(Some(Ok(_))) => AnsweredBy::Voter,
+            Ok(Some(Err(_))) | Err(_) => AnsweredBy::Nobody,
+        };
+        self.purpose.answered_by(by);
+    }
+
     /// What the follower has lost of what it acknowledged, if this answer proves that.
     fn reverted(&self, reply: &ReplyBody, sent: &Sent) -> Option<Reverted> {
         let has = self.network.has(self.target, sent.term)?;
@@ -413,6 +468,11 @@ impl Client {
                 timeout: after,
             }),
         }
+    }
+
+    fn vote_ask(&self, request: &VoteRequest<TypeConfig>) -> VoteAsk {
+        let kept = self.network.kept.of(self.target);
+        wire::vote_ask_of(request, kept, self.network.own_address.clone())
     }
 
     async fn request_vote(
@@ -540,6 +600,11 @@ impl RaftNetworkV2<TypeConfig> for Client {
     where
         S: Stream<Item = AppendEntriesRequest<TypeConfig>> + OptionalSend + Unpin + 'static,
     {
+        if self.network.kept.is_learner(self.target) && self.purpose.spares() {
+            // As the last one was answered. Nothing is decided by what a learner answers.
+            let answers = input.map(|request| Ok(Ok(request.prev_log_id)));
+            return Box::pin(async move { Ok::<Answers<'s>, _>(answers.boxed()) });
+        }
         // Reopening the stream for one slow answer costs more than waiting for it.
         let timeout = option.hard_ttl().max(self.network.retry);
         let address = self.address();
@@ -549,7 +614,9 @@ impl RaftNetworkV2<TypeConfig> for Client {
         let answers =
             futures::stream::unfold(Some((self, input.fuse())), move |state| async move {
                 let (client, mut input) = state?;
-                match client.next_answer(&mut input, timeout).await {
+                let answer = client.next_answer(&mut input, timeout).await;
+                client.note_answer(&answer);
+                match answer {
                     Ok(None) => None,
                     Ok(Some(Ok(matching))) => Some((Ok(Ok(matching)), Some((client, input)))),
                     Ok(Some(Err(refusal))) => Some((Ok(Err(refusal)), None)),
@@ -568,8 +635,7 @@ impl RaftNetworkV2<TypeConfig> for Client {
         rpc: VoteRequest<TypeConfig>,
         option: RPCOption,
     ) -> Result<VoteResponse<TypeConfig>, RPCError<TypeConfig>> {
-        let kept = self.network.kept.of(self.target);
-        let body = RequestBody::Vote(wire::vote_ask_of(&rpc, kept));
+        let body = RequestBody::Vote(self.vote_ask(&rpc));
         self.request_vote(RpcKind::Vote, body, option.hard_ttl()).await
     }
 
@@ -578,8 +644,7 @@ impl RaftNetworkV2<TypeConfig> for Client {
         rpc: VoteRequest<TypeConfig>,
         option: RPCOption,
     ) -> Result<VoteResponse<TypeConfig>, RPCError<TypeConfig>> {
-        let kept = self.network.kept.of(self.target);
-        let body = RequestBody::PreVote(wire::vote_ask_of(&rpc, kept));
+        let body = RequestBody::PreVote(self.vote_ask(&rpc));
         self.request_vote(RpcKind::PreVote, body, option.hard_ttl()).await
     }
 
@@ -636,5 +701,37 @@ impl RaftNetworkV2<TypeConfig> for Client {
             let remaining = network.reconnects.remaining(target, &address);
             remaining.max(refused).unwrap_or_default().max(network.retry)
         })))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timing::Timing;
+
+    /// R-NODE-4: a learner gets one heartbeat of three, all of them until it answers, and all of them once it votes.
+    #[test]
+    fn heartbeats_to_a_learner_that_answers_are_left_out() {
+        let mut purpose = Purpose::Heartbeats { spare: 0 };
+        assert!(!purpose.spares(), "the first one");
+        purpose.answered_by(AnsweredBy::Nobody);
+        assert!(!purpose.spares(), "nobody has answered");
+        purpose.answered_by(AnsweredBy::Learner);
+        let next: Vec<bool> = (0..4).map(|_| purpose.spares()).collect();
+        assert_eq!(next, [true, true, false, false], "it has to be answered again");
+        purpose.answered_by(AnsweredBy::Learner);
+        purpose.answered_by(AnsweredBy::Voter);
+        assert!(!purpose.spares());
+        let mut log = Purpose::Log;
+        log.answered_by(AnsweredBy::Learner);
+        assert!(!log.spares(), "entries are always sent");
+    }
+
+    /// A learner hears of its leader twice within the time after which its state counts as outdated.
+    #[test]
+    fn a_learner_does_not_lose_contact_between_heartbeats() {
+        for timing in [Timing::lan(), Timing::wan()] {
+            assert!(LEARNER_HEARTBEATS * timing.heartbeat <= timing.election_max);
+        }
     }
 }

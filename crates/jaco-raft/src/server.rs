@@ -14,6 +14,7 @@ use openraft::errors::RaftError;
 use openraft::raft::AppendEntriesResponse;
 use tokio::sync::Mutex;
 
+use crate::addresses::AddressBook;
 use crate::engine::queue::Driver;
 use crate::error::HandleError;
 use crate::kept::Kept;
@@ -45,6 +46,7 @@ pub(crate) struct Server<M: StateMachine> {
     /// One snapshot is received at a time.
     pub(crate) receiving: Arc<Mutex<()>>,
     pub(crate) leader_activity: LeaderActivity,
+    pub(crate) addresses: AddressBook,
     pub(crate) reconnects: Reconnects,
     pub(crate) transport: Arc<dyn Transport>,
     pub(crate) takeover: Takeover,
@@ -61,7 +63,9 @@ impl<M: StateMachine> Server<M> {
         if wire::authority(&body).is_some_and(|authority| authority != from) {
             return Err(HandleError::Malformed(format!("node {from} speaks for another")));
         }
-        if self.reconnects.reached(from) {
+        let address = wire::address_of_sender(&body);
+        let has_moved = address.is_some_and(|address| self.addresses.heard(from, address));
+        if self.reconnects.reached(from) || has_moved {
             // It is back: replication does not sit its pause out. Only a stopped core refuses this.
             drop(self.raft.trigger().reset_backoff([from]).await);
         }

@@ -6,7 +6,8 @@
 
 use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use prost::Message;
 use sha2::{Digest as _, Sha256};
@@ -28,6 +29,8 @@ const SUFFIX: &str = ".snap";
 /// Temporary names: being written, and being received from a leader.
 const BUILDING: &str = "building.tmp";
 const INCOMING: &str = "incoming-";
+/// Why nothing is written any more.
+const CLOSED: &str = "the node is being stopped";
 
 /// A captured state, to be serialised outside the lock.
 pub trait SnapshotSource: Send {
@@ -70,11 +73,45 @@ impl SnapshotFile {
 pub(crate) struct SnapshotStore {
     disk: Arc<dyn Disk>,
     cluster: Arc<str>,
+    writers: Writers,
+}
+
+/// Who writes files now: threads that go on when the task that waits for them is dropped, as by a shutdown.
+#[derive(Debug, Clone, Default)]
+struct Writers {
+    closing: Arc<AtomicBool>,
+    /// Held by each of them.
+    held: Arc<RwLock<()>>,
+}
+
+impl Writers {
+    /// # Errors
+    /// If the store is closed.
+    fn begin(&self) -> io::Result<RwLockReadGuard<'_, ()>> {
+        let held = self.held.read().unwrap_or_else(PoisonError::into_inner);
+        self.go_on().map(|()| held)
+    }
+
+    /// # Errors
+    /// If the store is being closed.
+    fn go_on(&self) -> io::Result<()> {
+        match self.closing.load(Ordering::Acquire) {
+            false => Ok(()),
+            // Not `Interrupted`, after which whoever writes tries again.
+            true => Err(io::Error::other(CLOSED)),
+        }
+    }
 }
 
 impl SnapshotStore {
     pub(crate) fn new(disk: Arc<dyn Disk>, cluster: &str) -> Self {
-        Self { disk, cluster: cluster.into() }
+        Self { disk, cluster: cluster.into(), writers: Writers::default() }
+    }
+
+    /// Ends what is being written, and waits until nobody writes: the directory may be another process's then.
+    pub(crate) fn close(&self) {
+        self.writers.closing.store(true, Ordering::Release);
+        drop(self.writers.held.write().unwrap_or_else(PoisonError::into_inner));
     }
 
     /// Removes incomplete files after a crash and returns the newest valid snapshot.
@@ -107,6 +144,7 @@ impl SnapshotStore {
         chain: u64,
         source: Box<dyn SnapshotSource>,
     ) -> io::Result<SnapshotFile> {
+        let _held = self.writers.begin()?;
         let header = SnapshotHeader {
             format: FORMAT,
             cluster: self.cluster.to_string(),
@@ -114,7 +152,7 @@ impl SnapshotStore {
             membership: Some(StoredMembershipRecord::from(membership)),
             chain,
         };
-        let mut writer = HashingWriter::new(self.disk.create(BUILDING)?);
+        let mut writer = HashingWriter::new(self.disk.create(BUILDING)?, self.writers.clone());
         let head = header.encode_to_vec();
         let head_len = u32::try_from(head.len()).map_err(|_| invalid("header".to_owned()))?;
         writer.write_all(MAGIC)?;
@@ -154,11 +192,13 @@ impl SnapshotStore {
 
     /// Appends a received chunk.
     pub(crate) fn receive(&self, name: &str, data: &[u8]) -> io::Result<()> {
+        let _held = self.writers.begin()?;
         self.disk.append(name)?.write_all(data)
     }
 
     /// Turns a completely received file into a snapshot, if it is valid.
     pub(crate) fn accept(&self, name: &str) -> io::Result<SnapshotFile> {
+        let _held = self.writers.begin()?;
         if let Err(error) = self.verify(name) {
             self.disk.remove(name)?;
             return Err(error);
@@ -327,11 +367,12 @@ struct HashingWriter {
     file: Box<dyn SyncWrite>,
     hash: Sha256,
     buffer: Vec<u8>,
+    writers: Writers,
 }
 
 impl HashingWriter {
-    fn new(file: Box<dyn SyncWrite>) -> Self {
-        Self { file, hash: Sha256::new(), buffer: Vec::with_capacity(BUFFER_BYTES) }
+    fn new(file: Box<dyn SyncWrite>, writers: Writers) -> Self {
+        Self { file, hash: Sha256::new(), buffer: Vec::with_capacity(BUFFER_BYTES), writers }
     }
 
     fn finish(mut self) -> io::Result<()> {
@@ -353,8 +394,62 @@ impl Write for HashingWriter {
     }
 
     fn flush(&mut self) -> io::Result<()> {
+        self.writers.go_on()?;
         self.file.write_all(&self.buffer)?;
         self.buffer.clear();
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::disk::Directory;
+
+    /// Tells that it is being written, and writes once it is told to.
+    struct Slow(mpsc::Sender<()>, mpsc::Receiver<()>);
+
+    impl SnapshotSource for Slow {
+        fn write(self: Box<Self>, writer: &mut dyn Write) -> io::Result<()> {
+            self.0.send(()).expect("the test waits");
+            self.1.recv().expect("the test tells");
+            writer.write_all(&[7; BUFFER_BYTES])
+        }
+    }
+
+    /// R-FAULT-1: a directory that is released is not written to: a snapshot that is being built is given up, and waited
+    /// for until then.
+    #[test]
+    fn a_store_that_is_closed_is_not_written_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = SnapshotStore::new(Arc::new(Directory::open(folder.path()).unwrap()), "blue");
+        let build = |store: &SnapshotStore| {
+            let (begun, begins) = mpsc::channel();
+            let (told, tell) = mpsc::channel();
+            let (store, source) = (store.clone(), Box::new(Slow(begun, tell)));
+            let membership = StoredMembership::default();
+            (thread::spawn(move || store.build(None, &membership, 0, source)), begins, told)
+        };
+        let (built, begins, told) = build(&store);
+        begins.recv().unwrap();
+        let closing = thread::spawn({
+            let store = store.clone();
+            move || store.close()
+        });
+        while store.writers.go_on().is_ok() {
+            thread::sleep(Duration::from_millis(1));
+        }
+        assert!(!closing.is_finished(), "a thread writes");
+        told.send(()).unwrap();
+        assert_eq!(built.join().unwrap().unwrap_err().to_string(), CLOSED);
+        closing.join().unwrap();
+        assert_eq!(store.names().unwrap(), [""; 0]);
+        let (refused, ..) = build(&store);
+        assert_eq!(refused.join().unwrap().unwrap_err().to_string(), CLOSED);
+        assert!(store.receive("incoming-1", b"x").is_err() && store.accept("incoming-1").is_err());
     }
 }

@@ -12,9 +12,9 @@ use openraft::{Instant as _, RaftMetrics, ServerState};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
+use crate::addresses::AddressBook;
 use crate::error::Member;
 use crate::kept::Kept;
-use crate::network::AddressBook;
 use crate::progress::Movements;
 use crate::types::TypeConfig;
 
@@ -98,6 +98,16 @@ impl Status {
 /// times a second, and each status is a copy of the membership; nobody who watches it needs every one.
 const PROGRESS_PAUSE: Duration = Duration::from_millis(5);
 
+/// As long for each member, where that is longer: at a hundred of them both are the same. Each answer to a heartbeat is
+/// progress, and a status takes the longer the more members there are.
+const PROGRESS_PAUSE_PER_MEMBER: Duration = Duration::from_micros(50);
+
+/// The pause of a cluster with so many members, bounded by a lease, within which the loss of a quorum has to be noticed.
+fn progress_pause(members: usize, lease: Duration) -> Duration {
+    let members = u32::try_from(members).unwrap_or(u32::MAX);
+    PROGRESS_PAUSE_PER_MEMBER.saturating_mul(members).clamp(PROGRESS_PAUSE, lease / 2)
+}
+
 /// The metrics of the core: all of them, and those that are not about how far it is.
 pub(crate) struct Metrics {
     pub(crate) all: WatchReceiverOf<TypeConfig, RaftMetrics<TypeConfig>>,
@@ -134,16 +144,22 @@ pub(crate) async fn follow(
     let mut membership = None;
     loop {
         metrics.server.borrow_and_update();
-        let status = {
+        let mut status = {
             let all = metrics.all.borrow_and_update();
             movements.look(&all);
             status_of(&all, lease)
         };
         let stopped = status.role == Role::Stopped;
+        let pause = progress_pause(status.members.len(), lease);
         if membership != status.membership_index {
             membership = status.membership_index;
             addresses.replace(&status.members);
-            kept.retain(&status.members.keys().copied().collect());
+            kept.retain(&status.members, &status.voters);
+        }
+        if let Some(leader) = &mut status.leader
+            && let Some(address) = addresses.get(leader.id)
+        {
+            leader.address = address;
         }
         sender.send_if_modified(|current| {
             let changed = *current != status;
@@ -156,7 +172,7 @@ pub(crate) async fn follow(
             return;
         }
         // The loss of a quorum causes no event, so it is also checked by time.
-        let changed = metrics.changed(Instant::now() + PROGRESS_PAUSE);
+        let changed = metrics.changed(Instant::now() + pause);
         if let Ok(false) = timeout(lease, changed).await {
             return;
         }
@@ -286,6 +302,14 @@ mod tests {
             membership_config,
             committed_membership_config,
         }
+    }
+
+    /// A status of many members is made less often, and often enough to notice that a quorum is lost.
+    #[test]
+    fn the_pace_of_progress_follows_the_number_of_members() {
+        let pause = |members| progress_pause(members, LEASE).as_millis();
+        assert_eq!([0, 7, 100].map(pause), [5, 5, 5]);
+        assert_eq!([1_000, 5_000, usize::MAX].map(pause), [50, 250, 300]);
     }
 
     /// Progress is told in paces, the last of it too; a new leader is told at once.

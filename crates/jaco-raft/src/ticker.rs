@@ -2,7 +2,7 @@
 //!
 //! By default the core checks its timers five times per heartbeat interval: for the one heartbeat,
 //! and for an election timeout that only matters without a leader. Here a leader triggers each
-//! heartbeat when it is due, and a follower's ticker runs only while its leader is silent. The core
+//! heartbeat when it is due, a follower's ticker runs only while its leader is silent, and a learner's never. The core
 //! itself decides about elections, by its own clock; its check is delayed by less than one tick.
 
 use std::sync::Arc;
@@ -110,14 +110,15 @@ fn mode_of(
 ) -> TimerMode {
     match state {
         ServerState::Leader => TimerMode::Heartbeats,
-        ServerState::Follower | ServerState::Learner if now < last_message + ticker_pause => {
+        ServerState::Follower if now < last_message + ticker_pause => {
             TimerMode::Stopped { until: last_message + ticker_pause }
         }
+        // It never campaigns, and hears of its leader less often.
+        ServerState::Learner => TimerMode::Stopped { until: now.max(last_message) + ticker_pause },
         // A candidate needs its election timer.
-        ServerState::Follower
-        | ServerState::Learner
-        | ServerState::Candidate
-        | ServerState::Shutdown => TimerMode::Ticking { until: now + ticker_pause },
+        ServerState::Follower | ServerState::Candidate | ServerState::Shutdown => {
+            TimerMode::Ticking { until: now + ticker_pause }
+        }
     }
 }
 
@@ -151,10 +152,13 @@ mod tests {
             mode_of(state, last_message, last_message + Duration::from_millis(after), TICKER_PAUSE)
         };
         let until = last_message + TICKER_PAUSE;
-        for state in [ServerState::Follower, ServerState::Learner] {
-            assert_eq!(of(state, 0), TimerMode::Stopped { until });
-            assert_eq!(of(state, 199), TimerMode::Stopped { until });
-            assert_eq!(of(state, 200), TimerMode::Ticking { until: until + TICKER_PAUSE });
+        let follower = ServerState::Follower;
+        assert_eq!(of(follower, 0), TimerMode::Stopped { until });
+        assert_eq!(of(follower, 199), TimerMode::Stopped { until });
+        assert_eq!(of(follower, 200), TimerMode::Ticking { until: until + TICKER_PAUSE });
+        for after in [0, 200, 5_000] {
+            let learner = of(ServerState::Learner, after);
+            assert!(matches!(learner, TimerMode::Stopped { .. }), "a learner never campaigns");
         }
         assert!(
             matches!(of(ServerState::Candidate, 0), TimerMode::Ticking { .. }),

@@ -101,6 +101,9 @@ pub(crate) struct VoteAsk {
     /// What the receiver has for good, as the sender was told.
     #[prost(message, optional, tag = "4")]
     pub(crate) kept: Option<LogIdRecord>,
+    /// Where the sender is reached, as it was told; empty from members before 0.2.0.
+    #[prost(string, tag = "5")]
+    pub(crate) address: String,
 }
 
 #[derive(Clone, PartialEq, Eq, Message)]
@@ -350,13 +353,18 @@ pub(crate) fn reverted_from(reply: &ReplyBody) -> Option<Option<LogId>> {
     Some(at.upto.map(LogId::from))
 }
 
-/// `kept` is what the receiver has for good.
-pub(crate) fn vote_ask_of(request: &VoteRequest<TypeConfig>, kept: Option<LogId>) -> VoteAsk {
+/// `kept` is what the receiver has for good, `address` where the sender is reached.
+pub(crate) fn vote_ask_of(
+    request: &VoteRequest<TypeConfig>,
+    kept: Option<LogId>,
+    address: String,
+) -> VoteAsk {
     VoteAsk {
         vote: (&request.vote).into(),
         last: request.last_log_id.as_ref().map(LogIdRecord::from),
         leadership_transfer: request.leadership_transfer,
         kept: kept.as_ref().map(LogIdRecord::from),
+        address,
     }
 }
 
@@ -397,6 +405,17 @@ pub(crate) fn transfer_of(request: &TransferLeaderRequest<TypeConfig>) -> Transf
 pub(crate) fn transfer_from(message: TransferLeader) -> TransferLeaderRequest<TypeConfig> {
     let last = message.last.map(LogId::from);
     TransferLeaderRequest::new(message.from_leader.into(), message.target, last)
+}
+
+/// Where the sender says that it is reached; only candidates do.
+pub(crate) fn address_of_sender(body: &RequestBody) -> Option<&str> {
+    match body {
+        RequestBody::Vote(ask) | RequestBody::PreVote(ask) => Some(&ask.address),
+        RequestBody::Append(_)
+        | RequestBody::TransferLeader(_)
+        | RequestBody::Snapshot(_)
+        | RequestBody::ReadIndex(_) => None,
+    }
 }
 
 /// The node in whose name a message acts; it must be the sender.

@@ -62,6 +62,8 @@ pub enum EngineSignal {
     DiskFull(String),
     /// It does not, for this reason.
     Down(String),
+    /// The node's daemon has just started, and has not had an answer yet: what was known before holds.
+    Unknown,
 }
 
 impl EngineSignal {
@@ -86,9 +88,6 @@ pub struct PlannerConfig {
     /// How long a terminating instance keeps running for consumers that do not acknowledge that it
     /// left the endpoints (10 s).
     pub routing_patience: Millis,
-    /// The version of the leader's daemon. What older ones do not understand is not written while a
-    /// member runs another.
-    pub version: String,
 }
 
 impl Default for PlannerConfig {
@@ -98,7 +97,6 @@ impl Default for PlannerConfig {
             steady_after: Millis::from_secs(10),
             failure_budget: 3,
             routing_patience: Millis::from_secs(10),
-            version: String::new(),
         }
     }
 }

@@ -9,6 +9,7 @@
 
 mod consensus;
 mod consumer;
+pub mod coverage;
 mod daemon;
 pub mod forecast;
 mod invariants;

@@ -4,10 +4,14 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Instant;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Parser;
+use jaco_sim::coverage::Coverage;
 use jaco_sim::{nemesis, script, shrink};
 
 /// Simulated clusters: real planner, real state machine, real agents, on a fake clock.
@@ -21,6 +25,12 @@ struct Args {
     /// Random histories of many seeds, as `0..1000`; only those that fail are printed
     #[arg(long, value_parser = parse_seeds)]
     seeds: Option<(u64, u64)>,
+    /// Begin no further history of `--seeds` after so many minutes
+    #[arg(long)]
+    minutes: Option<u64>,
+    /// Print what the planner decided in which states
+    #[arg(long)]
+    coverage: bool,
     /// Number of random operations and faults before all is healed
     #[arg(long, default_value_t = nemesis::STEPS)]
     steps: usize,
@@ -42,6 +52,8 @@ enum StyleArg {
     Plain,
     /// More nodes, every key, and faults that come together
     Harsh,
+    /// The same, but each seed draws which keys and faults there are
+    Swarm,
 }
 
 impl StyleArg {
@@ -49,6 +61,7 @@ impl StyleArg {
         match self {
             Self::Plain => "plain",
             Self::Harsh => "harsh",
+            Self::Swarm => "swarm",
         }
     }
 
@@ -56,6 +69,7 @@ impl StyleArg {
         match self {
             Self::Plain => nemesis::Style::Plain,
             Self::Harsh => nemesis::Style::Harsh,
+            Self::Swarm => nemesis::Style::Swarm,
         }
     }
 }
@@ -94,41 +108,82 @@ fn run_script(file: &Path, log: usize) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// What came of many histories.
+#[derive(Debug, Default)]
+struct Tally {
+    seeds: u64,
+    failed: Vec<u64>,
+    lived: u64,
+    commits: usize,
+    coverage: Coverage,
+}
+
+/// As many histories at a time as there are processors, each by one thread.
 fn run_seeds(from: u64, to: u64, args: &Args) -> ExitCode {
-    let (steps, print_all) = (args.steps, args.seed.is_some());
     let began = Instant::now();
-    let (mut failed, mut lived, mut commits) = (Vec::new(), 0, 0);
-    for seed in from..to {
-        let run = nemesis::run(seed, steps, args.style.style(), None);
-        lived += run.lived.0;
-        commits += run.commits;
-        if print_all || run.failure.is_some() {
-            println!("{}", run.script.join("\n"));
-        }
-        if let Some(failure) = run.failure {
-            for line in run.seen {
-                println!("#   {line}");
+    let limit = args.minutes.map(|minutes| Duration::from_secs(60 * minutes));
+    let (next, tally) = (AtomicU64::new(from), Mutex::new(Tally::default()));
+    let work = || {
+        while limit.is_none_or(|limit| began.elapsed() < limit) {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= to {
+                return;
             }
-            println!("# seed {seed}: {failure}");
-            let style = args.style.name();
-            println!("# replay: cargo xtask sim --seed {seed} -- --steps {steps} --style {style}");
-            if args.shrink {
-                let few = shrink(&run.script, None);
-                println!("# the same in {} lines:\n{}", few.len(), few.join("\n"));
+            let run = nemesis::run(seed, args.steps, args.style.style(), None);
+            let mut tally = tally.lock().expect("nobody panics while counting");
+            tally.seeds += 1;
+            tally.lived += run.lived.0;
+            tally.commits += run.commits;
+            tally.coverage.add(&run.coverage);
+            if run.failure.is_some() {
+                tally.failed.push(seed);
             }
-            failed.push(seed);
+            // Still locked, so that the lines of two histories do not mix.
+            show(seed, &run, args);
         }
-    }
+    };
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(work);
+        }
+    });
+    let mut tally = tally.into_inner().expect("nobody panicked while counting");
+    tally.failed.sort_unstable();
     if to > from {
         let took = began.elapsed().as_secs_f64();
+        let (visited, all) = tally.coverage.visited();
         println!(
-            "# {} seeds, {} failed {failed:?}; {:.1} hours simulated in {took:.1} s, {commits} entries",
-            to - from,
-            failed.len(),
-            seconds(lived) / 3600.0,
+            "# {} seeds, {} failed {:?}; {:.1} hours simulated in {took:.1} s, {} entries; \
+             {visited} of {all} pairs of decision and state",
+            tally.seeds,
+            tally.failed.len(),
+            tally.failed,
+            seconds(tally.lived) / 3600.0,
+            tally.commits,
         );
     }
-    if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if args.coverage {
+        println!("{}", tally.coverage);
+    }
+    if tally.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Prints a history that was asked for alone, or failed.
+fn show(seed: u64, run: &nemesis::Run, args: &Args) {
+    if args.seed.is_some() || run.failure.is_some() {
+        println!("{}", run.script.join("\n"));
+    }
+    let Some(failure) = &run.failure else { return };
+    for line in &run.seen {
+        println!("#   {line}");
+    }
+    println!("# seed {seed}: {failure}");
+    let style = args.style.name();
+    println!("# replay: cargo xtask sim --seed {seed} -- --steps {} --style {style}", args.steps);
+    if args.shrink {
+        let few = shrink(&run.script, None);
+        println!("# the same in {} lines:\n{}", few.len(), few.join("\n"));
+    }
 }
 
 #[allow(clippy::cast_precision_loss, reason = "for people")]

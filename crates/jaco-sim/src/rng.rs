@@ -18,6 +18,8 @@ pub(crate) enum Stream {
     Routers = 4,
     /// Which routers fail.
     RouterFaults = 5,
+    /// What can happen in a run, and what cannot.
+    Swarm = 6,
 }
 
 impl Rng {

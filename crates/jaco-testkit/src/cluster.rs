@@ -1,6 +1,6 @@
 //! Several daemons that form a cluster.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -120,8 +120,8 @@ impl Cluster {
         self.nodes.last_mut().expect("just added")
     }
 
-    /// Starts one more daemon at an address of its own, with further lines of `jacod.yaml`, through another program:
-    /// `command` ends where the daemon's path and arguments begin.
+    /// Starts one more daemon at an address of its own, with further lines of `jacod.yaml`: `command` ends where
+    /// the daemon's arguments begin.
     pub fn add_daemon_at(
         &mut self,
         address: &str,
@@ -132,7 +132,7 @@ impl Cluster {
         let folder = self.folder.path().join(&name);
         let settings = format!("engine: {}\n{settings}", self.engine.as_str());
         let mut node = Node::create(folder, &name, address, &settings);
-        node.start_under(command.arg(binary("jacod")));
+        node.start_under(command);
         self.nodes.push(node);
         self.nodes.last_mut().expect("just added")
     }
@@ -219,7 +219,16 @@ impl Cluster {
     /// When it cannot be started.
     #[must_use]
     pub fn cli(&self, node: usize, args: &[&str]) -> Output {
-        let mut command = Command::new(binary("jaco"));
+        self.cli_of(&binary("jaco"), node, args)
+    }
+
+    /// Runs the `jaco` program of a version against a node.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    #[must_use]
+    pub fn cli_of(&self, program: &Path, node: usize, args: &[&str]) -> Output {
+        let mut command = Command::new(program);
         command.args(args).env("JACO_SOCKET", self.nodes[node].socket());
         command.env_remove("JACO_SERVER").env_remove("JACO_CONTEXT");
         command.output().expect("jaco can be started")

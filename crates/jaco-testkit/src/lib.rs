@@ -14,7 +14,10 @@ pub mod memory;
 pub mod namespace;
 mod node;
 mod object_store;
+pub mod packages;
+mod programs;
 pub mod random;
+pub mod root;
 pub mod router;
 mod wait;
 
@@ -26,6 +29,7 @@ pub use forwarding::Forwarding;
 pub use machines::Machines;
 pub use node::Node;
 pub use object_store::{ObjectStore, StoreAnswer};
+pub use programs::{Installation, Programs};
 pub use wait::{eventually, eventually_within, stays};
 
 pub use jaco_client::{

@@ -74,7 +74,7 @@ impl Node {
     }
 
     /// Starts the daemon through another program, for example a tracer: `command` ends where the
-    /// daemon's own path and arguments begin.
+    /// daemon's arguments begin.
     ///
     /// # Panics
     /// As [`Node::start`].

@@ -34,6 +34,7 @@ pub mod termination;
 pub mod time;
 pub mod trace;
 pub mod unit;
+pub mod version;
 pub mod volume;
 
 pub use acme::{ChallengeKind, RenewalWindow};
@@ -73,4 +74,5 @@ pub use spec::{DeploymentSpec, ServiceSpec};
 pub use termination::{Termination, TerminationOutcome};
 pub use time::{Millis, Timestamp};
 pub use trace::{Sampled, TraceContext};
+pub use version::Version;
 pub use volume::VolumeDemand;

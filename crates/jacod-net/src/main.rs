@@ -51,7 +51,7 @@ fn run(args: NetArgs) -> anyhow::Result<()> {
 /// Keeps the router until a signal.
 fn route(args: NetArgs) -> anyhow::Result<()> {
     let NetArgs { runtime_dir, port, edge_socket, .. } = args;
-    let options = ServiceOptions { runtime_dir, port, edge_socket };
+    let options = ServiceOptions { runtime_dir, port, backend: None, edge_socket };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let stop = CancellationToken::new();

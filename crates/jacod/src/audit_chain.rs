@@ -11,7 +11,7 @@ use jaco_state::audit::DEFAULT_AGE;
 use jaco_state::command::AuditRetention;
 use jaco_state::{ClusterState, Command};
 use jaco_store::{Proposal, Store};
-use jaco_types::Identity;
+use jaco_types::{Identity, Node, Version};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -22,8 +22,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Next {
     Done,
-    /// Some member runs another version, or this node has not applied the first command of the
-    /// cluster.
+    /// Some member may not know it, or this node has not applied the first command of the cluster.
     NotYet,
     Write(Box<Command>),
 }
@@ -70,8 +69,8 @@ fn next(state: &ClusterState) -> Next {
     if state.audit.head.is_some() && clock.is_some() {
         return Next::Done;
     }
-    let same = |version: &str| version == env!("CARGO_PKG_VERSION");
-    let all = state.nodes.values().all(|node| same(&node.facts.version));
+    let knows = |node: &Node| Version::FIRST.is_known_by(&node.facts.version);
+    let all = state.nodes.values().all(knows);
     match (state.meta.is_some() && all, state.audit.head) {
         (false, _) => Next::NotYet,
         (true, None) => Next::Write(Box::new(Command::AuditBegin)),

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
+use jaco_agent::engine::{EngineError, EngineVersion};
 use jaco_agent::measure::NodeUsage;
 use jaco_agent::{AgentStatus, LeaderContact, StateAge};
 use jaco_proto::v1::{HeartbeatRequest, PrepullStatus};
@@ -33,7 +34,8 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// The engine is probed every so many heartbeats.
 const ENGINE_INTERVAL: u32 = 5;
 
-/// How long the engine may be unreachable before it is reported: a restart of it moves no replica.
+/// How long the engine may be unreachable before it is reported: a restart of it moves no replica, also where the daemon is
+/// restarted with it.
 /// Up to [`ENGINE_INTERVAL`] heartbeats may pass between two probes.
 const ENGINE_GRACE: Duration = Duration::from_secs(10);
 
@@ -72,7 +74,7 @@ pub(crate) async fn run(
     let Sources { disks, mut measured, router, edge } = sources;
     let mut ticks = tokio::time::interval(INTERVAL);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
-    let mut engine = EngineWatch::default();
+    let mut engine = EngineWatch::begin(Instant::now());
     let mut disks = DiskWatch::new(disks);
     let mut agent = member.agent.status();
     let mut readiness = agent.borrow_and_update().prepulls.clone();
@@ -123,14 +125,8 @@ struct Parts {
 struct EngineWatch {
     signal: EngineSignal,
     version: String,
-    answered_at: Option<Instant>,
-}
-
-impl Default for EngineWatch {
-    fn default() -> Self {
-        let signal = EngineSignal::Down("not probed yet".to_owned());
-        Self { signal, version: String::new(), answered_at: None }
-    }
+    /// When it answered last, or when it was first asked.
+    answered_at: Instant,
 }
 
 /// Waits until the readiness of a pre-pulled image changes.
@@ -149,6 +145,10 @@ async fn prepull_change(agent: &mut watch::Receiver<AgentStatus>, readiness: &mu
 }
 
 impl EngineWatch {
+    fn begin(now: Instant) -> Self {
+        Self { signal: EngineSignal::Unknown, version: String::new(), answered_at: now }
+    }
+
     /// The signal to report, from the engine and the disks.
     fn signal(&self, disks: &DiskWatch) -> EngineSignal {
         match (&self.signal, disks.full()) {
@@ -158,22 +158,27 @@ impl EngineWatch {
     }
 
     async fn probe(&mut self, member: &Member) {
-        match member.engine.version().await {
+        let answer = member.engine.version().await;
+        self.note(answer, Instant::now());
+    }
+
+    fn note(&mut self, answer: Result<EngineVersion, EngineError>, now: Instant) {
+        match answer {
             Ok(version) => {
                 if self.signal != EngineSignal::Up {
                     info!(engine = %version.name, version = %version.version, "engine reachable");
                 }
                 self.signal = EngineSignal::Up;
-                self.answered_at = Some(Instant::now());
+                self.answered_at = now;
                 self.version = format!("{} {}", version.name, version.version);
             }
             Err(error) => {
-                let is_restart = |at: Instant| at.elapsed() < ENGINE_GRACE;
-                if self.answered_at.is_some_and(is_restart) {
+                let is_reported = matches!(self.signal, EngineSignal::Down(_));
+                if !is_reported && now.duration_since(self.answered_at) < ENGINE_GRACE {
                     debug!(%error, "engine unreachable, it may be restarting");
                     return;
                 }
-                if self.signal == EngineSignal::Up {
+                if !is_reported {
                     warn!(%error, "engine unreachable");
                 }
                 self.signal = EngineSignal::Down(error.to_string());
@@ -216,16 +221,19 @@ async fn send(member: &Member, report: Report<'_>, contact: &LeaderContact) -> D
     }
     let Some((node, address)) = member.store.leader_elsewhere() else { return Delivery::Rejected };
     let node_id = member.id.0;
+    let engine_unknown = engine == EngineSignal::Unknown;
     let (engine_up, engine_error, disk_full) = match engine {
         EngineSignal::Up => (true, String::new(), String::new()),
         EngineSignal::DiskFull(full) => (true, String::new(), full),
         EngineSignal::Down(reason) => (false, reason, String::new()),
+        EngineSignal::Unknown => (false, "not known yet".to_owned(), String::new()),
     };
     let images = images.iter().map(|(need, readiness)| prepared_image(need, readiness)).collect();
     let message = HeartbeatRequest {
         node: node_id,
         engine_up,
         engine_error,
+        engine_unknown,
         disk_full,
         prepulls: true,
         images,
@@ -371,5 +379,34 @@ mod tests {
         let by_the_leaders_clock = CONTACT_LAPSE.0 * 11 / 10;
         let interval = u64::try_from(INTERVAL.as_millis()).unwrap();
         assert!(by_the_leaders_clock + interval < PlannerConfig::default().node_down_after.0);
+    }
+
+    /// R-HEAL-1: an engine that does not answer is reported after ten seconds, also by a daemon that has not had an answer yet.
+    #[test]
+    fn an_engine_is_down_after_its_grace() {
+        let begun = Instant::now();
+        let at = |seconds| begun + Duration::from_secs(seconds);
+        let error = || Err(EngineError::Unreachable { reason: "no socket".to_owned() });
+        let version = || Ok(EngineVersion { name: "docker".to_owned(), version: "20".to_owned() });
+        let mut watch = EngineWatch::begin(begun);
+        let mut seen = Vec::new();
+        for (seconds, answer) in [
+            (0, error()),
+            (9, error()),
+            (10, error()),
+            (11, error()),
+            (20, version()),
+            (29, error()),
+            (30, error()),
+        ] {
+            watch.note(answer, at(seconds));
+            seen.push(match &watch.signal {
+                EngineSignal::Up => "up",
+                EngineSignal::Down(_) => "down",
+                EngineSignal::Unknown => "unknown",
+                EngineSignal::DiskFull(_) => "disk full",
+            });
+        }
+        assert_eq!(seen, ["unknown", "unknown", "down", "down", "up", "up", "down"]);
     }
 }

@@ -293,6 +293,7 @@ async fn open_raft(
         Network::Wan => Timing::wan(),
     };
     let mut options = RaftOptions::new(id.0, cluster.as_str(), node.raft_dir());
+    options.address.clone_from(&node.advertised);
     options.timing = timing;
     options.snapshots = node.config.snapshots()?;
     options.proposals.deadline = PROPOSAL_DEADLINE;
@@ -327,7 +328,7 @@ pub(crate) fn open_engine(
             let socket = node.config.docker_socket()?;
             let volumes = node.config.volume_folders()?;
             let owner = owner.clone();
-            Arc::new(DockerEngine::new(DockerOptions { owner, socket, volumes })?)
+            Arc::new(DockerEngine::new(DockerOptions { owner, socket, volumes }))
         }
         EngineKind::Fake => {
             let file = node.config.data_dir.join("fake-engine.json");
@@ -473,7 +474,7 @@ fn spawn_controller(
     let options = ControllerOptions {
         tally: node.tallies.planner.clone(),
         agreed,
-        ..ControllerOptions::of_version(env!("CARGO_PKG_VERSION"))
+        ..ControllerOptions::default()
     };
     let controller = Controller::new(
         Arc::clone(&member.store) as Arc<dyn Store>,

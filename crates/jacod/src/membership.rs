@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jaco_pki::{IdentityDir, Members};
-use jaco_raft::Reconciler;
+use jaco_raft::{MembershipError, Reconciler};
 use jaco_server::Member;
 use jaco_types::{NodeId, StateIndex};
 use tokio::time::timeout;
@@ -164,22 +164,37 @@ fn close_removed(member: &Member, admitted: &Admitted) {
     }
 }
 
+/// Adds all members that are missing by one entry, and tells consensus of addresses that have changed.
 async fn add_missing(
     member: &Member,
     nodes: &BTreeMap<NodeId, String>,
     members: &BTreeMap<u64, String>,
 ) {
+    let mut missing = BTreeMap::new();
     for (id, address) in nodes {
-        let changed = match members.get(&id.0) {
-            None => member.store.raft().add_learner(id.0, address.clone()).await,
-            Some(known) if known != address => {
-                member.store.raft().update_address(id.0, address.clone()).await
+        match members.get(&id.0) {
+            None => {
+                missing.insert(id.0, address.clone());
             }
-            Some(_) => continue,
-        };
-        match changed {
-            Ok(()) => info!(node = %id, %address, "node added to membership"),
-            Err(error) => warn!(node = %id, %error, "node not added to membership, will retry"),
+            Some(known) if known != address => {
+                let changed = member.store.raft().update_address(id.0, address.clone()).await;
+                log_change(&[(id.0, address.clone())].into(), changed);
+            }
+            Some(_) => {}
+        }
+    }
+    if !missing.is_empty() {
+        let added = member.store.raft().add_learners(missing.clone()).await;
+        log_change(&missing, added);
+    }
+}
+
+fn log_change(nodes: &BTreeMap<u64, String>, changed: Result<(), MembershipError>) {
+    for (id, address) in nodes {
+        let node = NodeId(*id);
+        match &changed {
+            Ok(()) => info!(%node, %address, "node added to membership"),
+            Err(error) => warn!(%node, %error, "node not added to membership, will retry"),
         }
     }
 }

@@ -66,7 +66,7 @@ fn places(own: &Path, name: &str) -> [PathBuf; 2] {
 }
 
 /// This program as it was called: after an upgrade, what the system calls it is not there any more.
-fn own_program() -> anyhow::Result<PathBuf> {
+pub(crate) fn own_program() -> anyhow::Result<PathBuf> {
     let called = std::env::args_os().next().map(PathBuf::from).filter(|path| path.is_absolute());
     called.map_or_else(std::env::current_exe, Ok).context("the path of this program is not known")
 }

@@ -10,6 +10,8 @@ use std::process::{Child, Command, Stdio};
 use jaco_process::error_file;
 use tracing::{info, warn};
 
+use crate::part::own_program;
+
 /// Who starts the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Starter {
@@ -118,10 +120,10 @@ impl Process {
     }
 
     /// In a process group of its own: it goes on when this daemon ends, however that is.
-    fn start(&self) -> std::io::Result<Child> {
-        let mut command = Command::new(std::env::current_exe()?);
+    fn start(&self) -> anyhow::Result<Child> {
+        let mut command = Command::new(own_program()?);
         command.args(&self.program.arguments).stdin(Stdio::null()).stdout(Stdio::null());
-        command.env_remove("SYSTEMD_EXEC_PID").process_group(0).spawn()
+        Ok(command.env_remove("SYSTEMD_EXEC_PID").process_group(0).spawn()?)
     }
 }
 

@@ -5,6 +5,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
+use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -19,6 +20,9 @@ const START_LIMIT: Duration = Duration::from_secs(60);
 /// The daemon stops its containers first, each with its own grace period.
 const STOP_GRACE: Duration = Duration::from_secs(30);
 
+/// Filled once the package lists were fetched: they are good for a run.
+static LISTS: OnceLock<()> = OnceLock::new();
+
 /// An engine that answers. One that we started is stopped when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Engine {
@@ -31,11 +35,6 @@ impl Engine {
         if let Some(child) = self.started.take() {
             say::note(&format!("the Docker Engine keeps running as process {}", child.id()));
         }
-    }
-
-    /// The process id of the daemon that we started.
-    pub(crate) fn pid(&self) -> Option<u32> {
-        self.started.as_ref().map(Child::id)
     }
 }
 
@@ -111,10 +110,12 @@ pub(crate) fn install(packages: &[&str]) -> Result<()> {
         bail!("cannot install {packages:?} without apt-get: install them yourself");
     }
     say::note(&format!("installing {} with apt-get", packages.join(" ")));
-    // One mirror that does not answer is no reason to give up: the lists may be good enough.
-    if let Err(error) = process::run(&mut unattended("apt-get", &["update", "-qq"])) {
-        interrupt::check()?;
-        say::note(&format!("going on with the package lists that are there: {error:#}"));
+    if LISTS.set(()).is_ok() {
+        // One mirror that does not answer is no reason to give up: the lists may be good enough.
+        if let Err(error) = process::run(&mut unattended("apt-get", &["update", "-qq"])) {
+            interrupt::check()?;
+            say::note(&format!("going on with the package lists that are there: {error:#}"));
+        }
     }
     complete_installations()?;
     process::run(unattended("apt-get", &["install", "-y", "-qq"]).args(packages))

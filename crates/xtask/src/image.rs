@@ -41,6 +41,8 @@ fn build_program(workspace: &Workspace) -> Result<PathBuf> {
     let mut command = workspace.cargo();
     command
         .args(["build", "--quiet", "--release", "--package", "jaco-hello", "--bin", "hello"])
+        // What it would be faster by is not worth the time that it takes.
+        .args(["--config", "profile.release.lto=\"off\""])
         // With the target named, the flags do not reach build scripts and macros, which cannot be static.
         .args(["--target", &host])
         .arg("--target-dir")

@@ -6,6 +6,7 @@
 mod advisories;
 mod bench;
 mod chaos;
+mod debian_engine;
 mod demo;
 mod edge;
 mod engine;
@@ -16,9 +17,11 @@ mod interrupt;
 mod long_test;
 mod metrics;
 mod package;
+mod previous;
 mod process;
 mod requirements;
 mod resident;
+mod reuse;
 mod say;
 mod sim;
 mod test;
@@ -51,6 +54,7 @@ enum Command {
     Torture(torture::Args),
     Edge(edge::Args),
     Chaos(chaos::Args),
+    Reuse(reuse::Args),
     Package(package::Args),
     Resident(resident::Args),
     /// Make sure a Docker Engine answers and build the images jaco-hello:v1 and jaco-hello:v2
@@ -88,6 +92,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Torture(args) => torture::run(&workspace, &args),
         Command::Edge(args) => edge::run(&workspace, &args),
         Command::Chaos(args) => chaos::run(&workspace, &args),
+        Command::Reuse(args) => reuse::run(&workspace, &args),
         Command::Package(args) => package::run(&workspace, &args),
         Command::Resident(args) => resident::run(&workspace, &args),
         Command::Image => {

@@ -6,6 +6,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -20,6 +21,22 @@ const POLL: Duration = Duration::from_millis(20);
 const GRACE: Duration = Duration::from_secs(10);
 /// How long the output of an ended process is still read: a grandchild may hold the pipe open forever.
 const DRAIN: Duration = Duration::from_secs(2);
+
+/// What was started and not waited for yet. Held while a process is started, so that none is taken for an orphan.
+static RUNNING: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
+
+fn running() -> MutexGuard<'static, BTreeSet<u32>> {
+    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The status of a child that has ended, which is no longer ours then.
+fn ended(child: &mut Child) -> io::Result<Option<ExitStatus>> {
+    let status = child.try_wait()?;
+    if status.is_some() {
+        running().remove(&child.id());
+    }
+    Ok(status)
+}
 
 /// Who may end a run before it is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,25 +120,25 @@ pub(crate) fn stream(
     let deadline = Instant::now() + limit;
     let mut child = spawn(command.stdout(Stdio::piped()))?;
     let lines = lines_of(child.stdout.take().expect("stdout was asked for"));
-    let mut ended: Option<(ExitStatus, Instant)> = None;
+    let mut over: Option<(ExitStatus, Instant)> = None;
     loop {
         match lines.recv_timeout(POLL) {
             Ok(line) => on_line(&line),
             Err(RecvTimeoutError::Disconnected) => break,
             Err(RecvTimeoutError::Timeout) => {}
         }
-        match ended {
+        match over {
             Some((_, at)) if at.elapsed() > DRAIN => break,
             Some(_) => {}
             None => {
-                ended = child.try_wait()?.map(|status| (status, Instant::now()));
-                if ended.is_none() {
+                over = ended(&mut child)?.map(|status| (status, Instant::now()));
+                if over.is_none() {
                     end_if_due(&mut child, Some(deadline), Interruptible::Yes)?;
                 }
             }
         }
     }
-    match ended {
+    match over {
         Some((status, _)) => Ok(status),
         None => finish(child, Some(deadline), Interruptible::Yes),
     }
@@ -132,7 +149,11 @@ pub(crate) fn stream(
 /// # Errors
 /// If it cannot be started.
 pub(crate) fn spawn(command: &mut Command) -> Result<Child> {
-    interruptible_stdin(command).spawn().with_context(|| format!("cannot start {}", shown(command)))
+    let mut running = running();
+    let child = interruptible_stdin(command).spawn();
+    let child = child.with_context(|| format!("cannot start {}", shown(command)))?;
+    running.insert(child.id());
+    Ok(child)
 }
 
 /// Asks a process of ours and its group to end, and insists after a while.
@@ -142,7 +163,7 @@ pub(crate) fn spawn(command: &mut Command) -> Result<Child> {
 pub(crate) fn end(child: &mut Child, grace: Duration) -> Result<()> {
     signal_group(child, Signal::TERM);
     let deadline = Instant::now() + grace;
-    while child.try_wait()?.is_none() {
+    while ended(child)?.is_none() {
         if Instant::now() > deadline {
             signal_group(child, Signal::KILL);
             child.wait()?;
@@ -161,16 +182,17 @@ pub(crate) fn adopt_orphans() -> Result<()> {
         .context("cannot become the reaper of orphaned processes")
 }
 
-/// Ends what our children left behind and returns its command lines. `known` are children that are meant to live.
+/// Ends what our children left behind and returns its command lines. What we started ourselves lives on.
 ///
 /// # Errors
 /// If the process table cannot be read.
-pub(crate) fn end_orphans(known: &BTreeSet<u32>) -> Result<Vec<String>> {
+pub(crate) fn end_orphans() -> Result<Vec<String>> {
     let mut left = Vec::new();
+    let running = running();
     // Ending one orphan can hand us its children, hence the rounds.
     loop {
-        reap(known);
-        let orphans = orphans(known)?;
+        reap(&running);
+        let orphans = orphans(&running)?;
         if orphans.is_empty() {
             return Ok(left);
         }
@@ -227,7 +249,7 @@ fn parent_of(stat: &str) -> Option<u32> {
 
 fn finish(mut child: Child, deadline: Option<Instant>, by: Interruptible) -> Result<ExitStatus> {
     loop {
-        if let Some(status) = child.try_wait()? {
+        if let Some(status) = ended(&mut child)? {
             return Ok(status);
         }
         end_if_due(&mut child, deadline, by)?;

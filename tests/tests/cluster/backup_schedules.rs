@@ -39,7 +39,7 @@ async fn schedule(
     name: &str,
 ) -> Result<v1::BackupScheduleInfo, String> {
     let client = cluster.nodes[node].client();
-    let listed = client.list_backup_schedules(v1::ListBackupSchedulesRequest {}).await;
+    let listed = client.list_backup_schedules(v1::ListBackupSchedulesRequest::default()).await;
     let listed = listed.map_err(|error| error.to_string())?;
     listed.schedules.into_iter().find(|one| one.name == name).ok_or_else(|| "not there".to_owned())
 }

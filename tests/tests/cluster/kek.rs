@@ -4,9 +4,12 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use jaco_pki::KeyEncryptionKey;
-use jaco_testkit::{Client, Cluster, Engine, Node, binary, eventually, said, succeeded, v1};
+use jaco_testkit::{
+    Client, Cluster, Engine, Node, binary, eventually, eventually_within, said, succeeded, v1,
+};
 use jaco_types::ErrorCode;
 use serde_json::Value;
 
@@ -76,9 +79,12 @@ async fn rotation(client: &Client) -> Result<v1::KekRotationInfo, String> {
     answer.map_err(|error| error.to_string())?.rotation.ok_or_else(|| "none".to_owned())
 }
 
+/// How long a phase may take: sealing 48 MiB again on a machine that is busy with other tests.
+const PATIENCE: Duration = Duration::from_secs(120);
+
 /// Waits until a node knows of this phase, and that it waits for nobody.
 async fn completes(cluster: &Cluster, node: usize, phase: &str) -> v1::KekRotationInfo {
-    eventually(&format!("{phase} is complete"), || async {
+    eventually_within(PATIENCE, &format!("{phase} is complete"), || async {
         let now = rotation(&cluster.nodes[node].client()).await?;
         let is_there = now.phase == phase && now.holders.is_empty();
         if is_there { Ok(now) } else { Err(format!("{now:?}")) }

@@ -1,7 +1,7 @@
 //! The engine restarts. The machine's own engine is shared, so these tests start a second one with
 //! data, sockets and networks of its own.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jaco_testkit::engines::{Dockerd, LiveRestore};
 use jaco_testkit::{Cluster, Engine, eventually_within, stays, v1};
@@ -10,6 +10,21 @@ use rustix::process::Signal;
 use crate::scenario::{IMAGE, apply, replicas};
 
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long an engine may be away before its node says so.
+const GRACE: Duration = Duration::from_secs(9);
+
+const KEEPS_A_VOLUME: &str = "
+name: shop
+services:
+  web:
+    image: jaco-hello:v1
+    command: [serve]
+    volumes: ['data:/data']
+    deploy: {replicas: 2}
+volumes:
+  data: {}
+";
 
 /// R-HEAL-1: after a restart of the engine surviving containers are adopted with their ids and
 /// start times. Where they ended with the engine, each replica gets exactly one new instance.
@@ -61,6 +76,49 @@ async fn containers_are_reconciled_after_an_engine_restart() {
         }
         drop(cluster);
     }
+}
+
+/// R-FAULT-1, R-HEAL-1: a daemon that starts while its engine is off, so that there is no socket, is a member that votes. It says
+/// what is wrong once that has lasted for ten seconds, and its containers are adopted as soon as the engine is there.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_starts_and_votes_without_its_engine() {
+    let mut dockerd = Dockerd::start(LiveRestore::On).await;
+    let settings = format!("docker_host: {}\n", dockerd.host());
+    let mut cluster = Cluster::start_with(2, Engine::Docker, &settings).await;
+    // Both nodes lose the engine, one a moment after the other: what has a volume does not move meanwhile.
+    let folder = tempfile::tempdir().expect("temporary files can be made");
+    std::fs::write(folder.path().join("compose.yaml"), KEEPS_A_VOLUME).expect("written");
+    let applied = cluster.cli(0, &["apply", folder.path().to_str().expect("a text")]);
+    assert!(applied.status.success(), "{applied:?}");
+    let before = dockerd.running();
+    assert_eq!(before.len(), 2);
+    cluster.nodes[1].stop();
+    dockerd.end(Signal::TERM);
+    cluster.nodes[1].start();
+    let started = Instant::now();
+
+    eventually_within(PATIENCE, "it takes part, and says what it lacks", || async {
+        let status = cluster.overview(1).await?;
+        let node = status.nodes.iter().find(|node| node.hostname == "n2").ok_or("no member")?;
+        let is_told =
+            node.status == "engine_down" && node.status_reason.contains("Socket not found");
+        if is_told { Ok(()) } else { Err(format!("{node:?}")) }
+    })
+    .await;
+    assert!(started.elapsed() > GRACE, "{:?} after its start", started.elapsed());
+    // Both votes are needed for a write.
+    let labelled = cluster.cli(1, &["node", "label", "n2", "rack=b"]);
+    assert!(labelled.status.success(), "{labelled:?}");
+
+    dockerd.boot().await;
+    eventually_within(PATIENCE, "the node is ready, and its replicas run", || async {
+        let status = cluster.overview(1).await?;
+        let up = status.replicas.iter().filter(|one| one.state == "running").count();
+        let ready = status.nodes.iter().filter(|node| node.status == "ready").count();
+        if (up, ready) == (2, 2) { Ok(()) } else { Err(format!("{status:?}")) }
+    })
+    .await;
+    assert_eq!(dockerd.running(), before, "adopted, not started again");
 }
 
 async fn instances(cluster: &Cluster) -> Vec<(String, u64)> {

@@ -2,6 +2,7 @@
 //! these run; and secrets are nowhere else.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -85,10 +86,17 @@ async fn containers_of(cluster: &Cluster, service: &str) -> Vec<String> {
     ids
 }
 
-/// Every file below a folder whose bytes contain `text`.
+/// Every file below a folder whose bytes contain `text`. A daemon may remove what is being looked at.
 fn containing(folder: &Path, text: &str, found: &mut Vec<String>) {
-    for entry in fs::read_dir(folder).expect("it can be listed").flatten() {
-        let kind = entry.file_type().expect("it has a kind");
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return,
+        entries => entries.expect("it can be listed"),
+    };
+    for entry in entries.flatten() {
+        let kind = match entry.file_type() {
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            kind => kind.expect("it has a kind"),
+        };
         if kind.is_dir() {
             containing(&entry.path(), text, found);
         } else if kind.is_file() {

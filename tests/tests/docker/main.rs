@@ -27,7 +27,6 @@ mod minority;
 mod networks;
 mod node_loss;
 mod orders;
-mod packages;
 #[path = "../pebble.rs"]
 mod pebble;
 mod projects;
@@ -36,7 +35,6 @@ mod reach;
 mod rebalance;
 mod registry;
 mod resolved_once;
-mod root;
 mod rotation;
 mod routing;
 mod scenario;

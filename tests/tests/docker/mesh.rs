@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-use jaco_testkit::{Cluster, Engine, eventually_within, router, v1};
+use jaco_testkit::{Cluster, Engine, binary, eventually_within, router, v1};
 
 use jaco_testkit::engines::{Dockerd, LiveRestore};
 
@@ -94,7 +94,7 @@ impl Mesh {
             );
             let mut command = mesh.inside(at);
             let address = format!("10.99.0.{}:7000", at + 1);
-            mesh.cluster.add_daemon_at(&address, &settings, &mut command);
+            mesh.cluster.add_daemon_at(&address, &settings, command.arg(binary("jacod")));
         }
         let first = mesh.cluster.nodes[0].client();
         let founded = eventually_within(PATIENCE, "the first daemon answers", || async {

@@ -7,7 +7,7 @@ use std::process::{Child, Stdio};
 use jaco_testkit::engines::Machines;
 use jaco_testkit::{binary, ran};
 
-use crate::root::Root;
+use jaco_testkit::root::Root;
 
 const IMAGE: &str = "jaco-proxy:v1";
 

@@ -21,8 +21,10 @@ pub(crate) async fn apply(
     cluster.client().apply(request).await.expect("the deployment is admitted");
 }
 
-/// The replicas of a deployment, as a node sees them.
+/// The replicas of a deployment by a node that has all that was committed before it was asked: a command at another node
+/// may have ended just now.
 pub(crate) async fn replicas(cluster: &Cluster, node: usize, name: &str) -> Vec<v1::ReplicaInfo> {
-    let status = cluster.overview(node).await.expect("the node answers");
+    let all = v1::StatusRequest { linearizable: true, ..v1::StatusRequest::default() };
+    let status = cluster.nodes[node].client().read_status(all).await.expect("the node answers");
     status.replicas.into_iter().filter(|replica| replica.deployment == name).collect()
 }

@@ -6,7 +6,7 @@ use std::process::Output;
 use std::time::Duration;
 
 use jaco_testkit::engines::{Machines, PATIENCE};
-use jaco_testkit::{eventually_within, ran, router, succeeded, v1};
+use jaco_testkit::{binary, eventually_within, ran, router, succeeded, v1};
 
 use crate::access::AccessLog;
 use crate::held::Held;
@@ -90,11 +90,16 @@ pub(crate) struct Outside {
 impl Outside {
     /// All edges serve.
     pub(crate) async fn start(replicas: Replicas) -> Self {
+        Self::start_of(vec![binary("jacod"); 3], replicas).await
+    }
+
+    /// The same with these daemons, one for each machine.
+    pub(crate) async fn start_of(daemons: Vec<PathBuf>, replicas: Replicas) -> Self {
         let path = std::env::var("PATH").expect("there is one");
         let log = AccessLog::new();
         let settings = format!("edge: {{access_log: {{path: {}}}}}\n", log.file().display());
         let path = format!("{path}:/usr/sbin:/sbin");
-        let mut machines = Machines::start_with(3, &path, &settings).await;
+        let mut machines = Machines::start_of(daemons, &path, &settings).await;
         machines.found(&["--name", "edges"]).await;
         machines.have_routers().await;
         let at_switch = ["ip", "address", "add", "10.99.0.100/24", "dev", "switch"];

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use jaco_client::{Client, fresh_request_id};
 use jaco_proto::v1;
-use jaco_testkit::{Cluster, Engine, eventually_within, router};
+use jaco_testkit::{Cluster, Engine, binary, eventually_within, router};
 use serde_json::Value;
 
 use crate::Plan;
@@ -69,7 +69,8 @@ impl Nodes {
                 router.display()
             );
             let address = format!("{}:7000", member.address);
-            cluster.add_daemon_at(&address, &settings, &mut member.inside());
+            let mut command = member.inside();
+            cluster.add_daemon_at(&address, &settings, command.arg(binary("jacod")));
             routers.0.push(router);
         }
         // What they leave is on these engines, and ends with them.

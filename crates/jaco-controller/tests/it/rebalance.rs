@@ -22,7 +22,7 @@ fn instance(index: u64) -> InstanceId {
     InstanceId { replica, raft_index: StateIndex(index) }
 }
 
-fn options(version: &str, mode: Mode) -> RebalanceOptions {
+fn options(mode: Mode) -> RebalanceOptions {
     let thresholds = RebalanceConfig {
         consecutive_cycles: 1,
         window: Millis(0),
@@ -30,13 +30,13 @@ fn options(version: &str, mode: Mode) -> RebalanceOptions {
         ..RebalanceConfig::default()
     };
     let interval = Millis(5);
-    RebalanceOptions { mode, interval, thresholds, ..RebalanceOptions::new(version) }
+    RebalanceOptions { mode, interval, thresholds }
 }
 
 /// A node's sample replaces its last one whole, and a new leadership begins with nothing.
 #[test]
 fn a_sample_replaces_the_last_one() {
-    let rebalance = RebalanceState::new(RebalanceOptions::new(""));
+    let rebalance = RebalanceState::new(RebalanceOptions::default());
     let of = |index| BTreeMap::from([(instance(index), load(10))]);
     rebalance.record(NodeId(1), load(50), of(1), NOW);
     rebalance.record(NodeId(2), load(60), of(2), NOW);
@@ -50,19 +50,17 @@ fn a_sample_replaces_the_last_one() {
 }
 
 /// R-REB-1, R-REB-7: the leader moves a replica off a hot node, and a hot node that keeps what it has
-/// costs as many events as there are replicas, however often it is looked at. With a member of another
-/// version, or switched off, nothing is written at all.
+/// costs as many events as there are replicas, however often it is looked at. Switched off, nothing is
+/// written at all.
 #[tokio::test(start_paused = true)]
 async fn the_leader_moves_and_does_not_repeat_itself() {
-    for (version, mode, moves) in
-        [("", Mode::On, true), ("", Mode::Off, false), ("other", Mode::On, false)]
-    {
+    for (mode, moves) in [(Mode::On, true), (Mode::Off, false)] {
         let world = World::ready().await;
         world.log.write(deploy(1, 1)).await;
         world.state_is("one is placed", |state| state.slots.len() == 1).await;
         world.runs_all().await;
         let second = admit_second(&world).await;
-        let rebalance = Arc::new(RebalanceState::new(options(version, mode)));
+        let rebalance = Arc::new(RebalanceState::new(options(mode)));
         let store = Arc::clone(&world.log) as Arc<dyn Store>;
         let stop = CancellationToken::new();
         let looping = RebalanceLoop::new(store, Arc::clone(&rebalance), Arc::new(Still));
@@ -82,7 +80,7 @@ async fn the_leader_moves_and_does_not_repeat_itself() {
         }
         // The move; then its node is hot still, and has nothing left that could go.
         let expected = if moves { vec![(1, 0), (0, 1)] } else { vec![] };
-        assert_eq!(world.log.rebalanced(), expected, "{version:?} {mode:?}");
+        assert_eq!(world.log.rebalanced(), expected, "{mode:?}");
         stop.cancel();
         looping.await.unwrap();
     }

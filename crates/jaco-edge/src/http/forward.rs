@@ -15,6 +15,7 @@ use crate::backend::{Backend, Picked};
 use crate::body::{Outgoing, Progress};
 use crate::counters::RouteCounters;
 use crate::instance::InFlight;
+use crate::patience::Patience;
 use crate::refusal::Refusal;
 use crate::shared::Shared;
 use crate::upstream::{Link, Origin, Sender, Upstream, Wanted};
@@ -23,7 +24,7 @@ use crate::upstream::{Link, Origin, Sender, Upstream, Wanted};
 /// is, twice as long, as there may be thousands that wait for something to happen.
 const SILENCE: Duration = Duration::from_secs(1);
 
-/// So many connections are tried for one request.
+/// So many connections are tried for one request before it is looked whether there is time for more.
 const ATTEMPTS_MAX: usize = 6;
 
 /// A request that is ready for an instance.
@@ -105,15 +106,30 @@ pub(super) async fn forward(
     let mut body = Some(body);
     let mut refusal = Refusal::NoEndpoints;
     job.backend.note_request();
-    for number in 0..ATTEMPTS_MAX {
-        let Some(picked) = attempt.pick(job.backend) else { return Err(refusal) };
-        if number > 0 {
+    let mut patience = Patience::new(shared.options.limits.connect_patience);
+    let mut number = 0;
+    loop {
+        let next = if number < ATTEMPTS_MAX { attempt.pick(job.backend) } else { None };
+        let Some(picked) = next else {
+            if !patience.allows_more().await {
+                return Err(refusal);
+            }
+            attempt.tried.clear();
+            number = 0;
+            continue;
+        };
+        if refusal != Refusal::NoEndpoints {
             job.counters.retried();
         }
-        let Ok(link) = link(shared, &picked, job.kind, attempt.wanted).await else {
-            refusal = Refusal::ConnectFailed;
-            attempt.failed(shared, &picked, Origin::New);
-            continue;
+        number += 1;
+        let link = match link(shared, &picked, job.kind, attempt.wanted).await {
+            Ok(link) => link,
+            Err(error) => {
+                patience.note(&error);
+                refusal = Refusal::ConnectFailed;
+                attempt.failed(shared, &picked, Origin::New);
+                continue;
+            }
         };
         let origin = link.origin;
         let request =
@@ -156,7 +172,6 @@ pub(super) async fn forward(
         }
         attempt.failed(shared, &picked, origin);
     }
-    Err(refusal)
 }
 
 /// What was tried for a request.

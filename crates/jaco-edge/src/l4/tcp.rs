@@ -8,10 +8,11 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
 use crate::backend::{Backend, Picked};
+use crate::patience::Patience;
 use crate::shared::Shared;
 use crate::wire::proxy::{self, Carried};
 
-/// So many instances are tried for a connection.
+/// So many instances are tried for a connection before it is looked whether there is time for more.
 const ATTEMPTS_MAX: usize = 4;
 
 /// Bytes that are on their way in each direction.
@@ -50,19 +51,26 @@ pub(crate) async fn forward(
 
 async fn connect(shared: &Shared, backend: &Backend) -> Option<(Picked, TcpStream)> {
     let limits = &shared.options.limits;
-    let mut tried = Vec::new();
-    for _ in 0..ATTEMPTS_MAX {
-        let picked = backend.pick(&tried)?;
+    let (mut tried, mut patience) = (Vec::new(), Patience::new(limits.connect_patience));
+    loop {
+        let next = if tried.len() < ATTEMPTS_MAX { backend.pick(&tried) } else { None };
+        let Some(picked) = next else {
+            if !patience.allows_more().await {
+                return None;
+            }
+            tried.clear();
+            continue;
+        };
         match picked.upstream.connect(limits.connect_timeout).await {
             Ok(stream) => return Some((picked, stream)),
             Err(error) => {
                 tracing::debug!(%error, instance = %picked.upstream.instance.id, "no connection");
+                patience.note(&error);
                 picked.upstream.eject(limits.ejection);
                 tried.push(picked.upstream);
             }
         }
     }
-    None
 }
 
 /// Tells the client that nobody serves it, as a closed port does.

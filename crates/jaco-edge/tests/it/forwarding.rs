@@ -14,7 +14,7 @@ use jaco_types::route::{
 use jaco_types::{Millis, Route};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::instances::{address, echo, full, http1, raw, saying};
+use crate::instances::{address, echo, full, http1, raw, saying, silent};
 use crate::lab::{Lab, PATIENCE, route_key, until};
 use crate::wire::{Reply, ask, get, is_closed, once, read_head};
 
@@ -193,31 +193,39 @@ async fn an_instance_that_refuses_is_passed_over() {
 /// An instance whose queue of connections is full takes no part: after 250 ms another one is tried.
 #[tokio::test]
 async fn an_instance_that_does_not_answer_is_passed_over_in_time() {
-    let full_queue =
-        socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
-    let silent = address();
-    let place = std::net::SocketAddr::from((silent, crate::lab::PORT));
-    full_queue.bind(&place.into()).unwrap();
-    full_queue.listen(0).unwrap();
-    let mut waiting = Vec::new();
-    loop {
-        let attempt = tokio::net::TcpStream::connect(place);
-        match tokio::time::timeout(Duration::from_millis(300), attempt).await {
-            Ok(stream) => waiting.push(stream.unwrap()),
-            Err(_) => break,
-        }
-    }
-    assert!(!waiting.is_empty(), "they fill the queue");
+    let silent = silent().await;
     let one = saying("one");
     let mut lab = Lab::new();
     lab.route("a.example", "/", |_| {});
-    lab.ready(&[one.address, silent]);
+    lab.ready(&[one.address, silent.address]);
     lab.apply();
     let began = Instant::now();
     for _ in 0..10 {
         assert_eq!(get(&lab, "a.example", "/").await.status, 200);
     }
     assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+}
+
+/// R-EDGE-1: the only instance there is answers after a while, as one behind a router that is being replaced: nothing was sent, so
+/// the request can wait. Without an answer it does not wait for ever.
+#[tokio::test]
+async fn an_instance_that_does_not_answer_is_waited_for_if_there_is_no_other() {
+    let silent = silent().await;
+    let mut lab = Lab::new();
+    lab.route("a.example", "/", |_| {});
+    lab.ready(&[silent.address]);
+    lab.apply();
+    let post = "POST / HTTP/1.1\r\nHost: a.example\r\nContent-Length: 1\r\n\r\nx";
+    let began = Instant::now();
+    expect(&once(&lab, post).await, 502, "connect_failed");
+    let took = began.elapsed();
+    assert!((Duration::from_secs(1)..Duration::from_secs(4)).contains(&took), "{took:?}");
+    let answers = async {
+        tokio::time::sleep(Duration::from_millis(700)).await;
+        silent.answering("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
+    };
+    let (reply, _) = tokio::join!(once(&lab, post), answers);
+    assert_eq!((reply.status, reply.text()), (200, "hi"));
 }
 
 /// An instance that dies in the middle of requests: what must not be sent twice is not, the rest is.

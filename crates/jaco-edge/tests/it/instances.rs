@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::combinators::BoxBody;
@@ -12,6 +13,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
@@ -59,6 +61,44 @@ pub(crate) fn address() -> Ipv4Addr {
     Ipv4Addr::from_bits(0x7f40_0000 + (process % 0x2000) * 0x100 % 0x3f_0000 + number)
 }
 
+/// An instance that does not answer, as its queue of connections is full.
+pub(crate) struct Silent {
+    pub(crate) address: Ipv4Addr,
+    socket: std::net::TcpListener,
+    /// Those in the queue.
+    waiting: Vec<TcpStream>,
+}
+
+pub(crate) async fn silent() -> Silent {
+    let (address, socket) = socket();
+    // Again, with the shortest queue.
+    socket2::SockRef::from(&socket).listen(0).unwrap();
+    let mut waiting = Vec::new();
+    loop {
+        let attempt = TcpStream::connect((address, PORT));
+        match tokio::time::timeout(Duration::from_millis(300), attempt).await {
+            Ok(stream) => waiting.push(stream.unwrap()),
+            Err(_) => break,
+        }
+    }
+    assert!(!waiting.is_empty(), "they fill the queue");
+    Silent { address, socket, waiting }
+}
+
+impl Silent {
+    /// It accepts from now on, and answers whatever it is sent.
+    pub(crate) fn answering(self, answer: &'static str) -> Server {
+        drop(self.waiting);
+        serving(self.address, self.socket, move |mut stream, _| async move {
+            // Those that waited in the queue are gone.
+            if crate::wire::read_head(&mut stream).await.is_some() {
+                stream.write_all(answer.as_bytes()).await.unwrap();
+                let _ended = stream.read_to_end(&mut Vec::new()).await.is_ok();
+            }
+        })
+    }
+}
+
 /// A server that hands its connections, with their number, to `serve`.
 pub(crate) fn raw<F, Fut>(serve: F) -> Server
 where
@@ -66,6 +106,14 @@ where
     Fut: Future<Output = ()> + Send + 'static,
 {
     let (address, socket) = socket();
+    serving(address, socket, serve)
+}
+
+fn serving<F, Fut>(address: Ipv4Addr, socket: std::net::TcpListener, serve: F) -> Server
+where
+    F: Fn(TcpStream, usize) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = ()> + Send + 'static,
+{
     let connections = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&connections);
     let listener = TcpListener::from_std(socket).unwrap();

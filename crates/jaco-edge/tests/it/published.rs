@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UdpSocket};
 use tokio::task::JoinHandle;
 
-use crate::instances::{address, raw};
+use crate::instances::{address, raw, silent};
 use crate::lab::{Lab, PATIENCE, PORT, forwarding, instance};
 use crate::wire::is_closed;
 
@@ -47,6 +47,24 @@ async fn each_direction_of_a_connection_ends_by_itself() {
     lab.apply();
     let mut unknown = TcpStream::connect(port).await.unwrap();
     assert!(is_closed(&mut unknown, PATIENCE).await, "a port without plan serves nobody");
+}
+
+/// R-EDGE-1: a connection waits for the only instance there is while that does not answer, as behind a router that is being replaced.
+#[tokio::test]
+async fn an_instance_that_does_not_answer_is_waited_for() {
+    let silent = silent().await;
+    let mut lab = Lab::new();
+    let port = lab.listen(5000, Listener::Forward(forwarding(ProxyProtocol::Off)));
+    lab.ready(&[silent.address]);
+    lab.apply();
+    let mut client = TcpStream::connect(port).await.unwrap();
+    client.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    let _server = silent.answering("hello");
+    let mut answer = [0; 5];
+    let read = client.read_exact(&mut answer);
+    tokio::time::timeout(PATIENCE, read).await.expect("it is answered").unwrap();
+    assert_eq!(&answer, b"hello");
 }
 
 #[tokio::test]

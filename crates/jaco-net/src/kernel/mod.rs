@@ -27,6 +27,9 @@ pub(crate) use worker::Worker;
 /// The tunnel's interface in the router.
 pub(crate) const TUNNEL: &str = "wg0";
 
+/// The name of the kernel's tunnel while it is made. That of the tunnel is one that a VPN of the machine may have.
+const NEW_TUNNEL: &str = "jaconew";
+
 /// The router's namespace.
 #[derive(Debug)]
 pub(crate) struct Kernel {
@@ -116,6 +119,10 @@ impl Kernel {
     /// Whether the kernel can make WireGuard interfaces, by making one.
     pub(crate) fn try_wireguard(&mut self) -> bool {
         let trial = "wgtrial";
+        // A process that was killed in here has left its own, and there cannot be two.
+        if self.remove_link(trial).is_err() {
+            return false;
+        }
         if self.inside.add_wireguard(trial, None::<&Namespace>).is_err() {
             return false;
         }
@@ -126,8 +133,14 @@ impl Kernel {
 
     /// Makes the kernel's tunnel, with its UDP socket in the namespace of the container engine.
     pub(crate) fn add_wireguard(&mut self) -> Result<(), NetError> {
-        let made = self.outside.add_wireguard(TUNNEL, Some(&*self.namespace));
-        made.map_err(refused("make a WireGuard interface"))
+        let what = "make a WireGuard interface";
+        // A process that was killed in here has left its own.
+        self.remove_link(NEW_TUNNEL)?;
+        let made = self.outside.add_wireguard(NEW_TUNNEL, Some(&*self.namespace));
+        made.map_err(refused(what))?;
+        let gone = || io::Error::from(io::ErrorKind::NotFound);
+        let link = self.link(NEW_TUNNEL)?.ok_or_else(gone).map_err(refused(what))?;
+        self.inside.rename(link.index, TUNNEL).map_err(refused(what))
     }
 
     /// Gives the tunnel's interface its address, and sets it up.
@@ -181,7 +194,7 @@ impl Kernel {
 fn tunnel_link(link: &Link, addresses: &[InterfaceAddress]) -> TunnelLink {
     let mut own = addresses.iter().filter(|address| address.index == link.index);
     let address = own.next().map(|found| (found.address, found.length));
-    // Not what we made: it is seen without an address, so that it is made anew.
-    let address = address.filter(|_| own.next().is_none());
+    // Not what we made, or not set up as its port was in use: it is seen without an address, so that it is made anew.
+    let address = address.filter(|_| own.next().is_none() && link.up);
     TunnelLink { kind: link.kind, address, mtu: link.mtu }
 }

@@ -68,7 +68,7 @@ pub(super) fn transaction(policy: &Policy) -> Value {
 }
 
 /// Between tunnel and ports, within one network. No packet goes from port to port: who still knows the address of an instance that is
-/// gone is told so, and does not wait for an answer.
+/// gone is told so, and does not wait for an answer, if its packet comes here: nobody answers ARP for that address.
 fn forward_rules() -> Vec<Value> {
     let syn = json!({ "match": {
         "op": "==", "right": "syn",

@@ -31,6 +31,8 @@ pub(crate) struct Link {
     pub(crate) index: u32,
     pub(crate) name: String,
     pub(crate) kind: LinkKind,
+    /// Whether it is set up.
+    pub(crate) up: bool,
     /// Whether it is set up, and so is its other end.
     pub(crate) running: bool,
     pub(crate) mtu: u32,
@@ -132,8 +134,16 @@ impl Socket {
         self.request(messages, 0, Missing::Error)
     }
 
+    /// Renames an interface that is down.
+    pub(crate) fn rename(&mut self, index: u32, name: &str) -> io::Result<()> {
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        message.attributes.push(LinkAttribute::IfName(name.to_owned()));
+        self.request([RouteNetlinkMessage::SetLink(message)], 0, Missing::Error)
+    }
+
     /// Makes a WireGuard interface. Its UDP socket is in the namespace of this socket, the interface in `router`,
-    /// if one is given.
+    /// if one is given. The name must be free in both: kernels such as 6.1 look for it in that of the socket.
     pub(crate) fn add_wireguard(
         &mut self,
         name: &str,
@@ -199,6 +209,7 @@ fn link(message: RouteNetlinkMessage) -> Option<Link> {
         index: message.header.index,
         name: String::new(),
         kind: LinkKind::Other,
+        up: flags.contains(LinkFlags::Up),
         running: flags.contains(LinkFlags::Up) && flags.contains(LinkFlags::LowerUp),
         mtu: 0,
         controller: None,

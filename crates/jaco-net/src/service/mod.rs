@@ -39,6 +39,7 @@ use tokio::time::timeout;
 use crate::error::NetError;
 use crate::handover::hand_over;
 use crate::router::{Options, Router};
+use crate::tunnel::Backend;
 pub use client::RouterClient;
 pub use message::{NetworkFailure, RouterStatus};
 
@@ -50,6 +51,8 @@ pub struct ServiceOptions {
     pub runtime_dir: PathBuf,
     /// The UDP port of the tunnel.
     pub port: u16,
+    /// Where the tunnel runs. `None`: in the kernel if it can.
+    pub backend: Option<Backend>,
     /// Where the process of the edge listens for its sockets, if there is one ([`handover`](crate::handover)).
     pub edge_socket: PathBuf,
 }
@@ -77,7 +80,7 @@ pub async fn serve(
         key: keys.current.clone(),
         next_key: keys.next.clone(),
         port: options.port,
-        backend: None,
+        backend: options.backend,
         resolvers: resolvers(Path::new("/etc/resolv.conf")),
     };
     let router = Router::open(router).await?;

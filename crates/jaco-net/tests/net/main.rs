@@ -7,6 +7,7 @@
 //! ```text
 //! cargo test -p jaco-net --test net                    all of it
 //! cargo test -p jaco-net --test net -- forged          those whose name contains a text
+//! cargo test -p jaco-net --test net -- --vm            the same on a kernel with WireGuard, in a virtual machine
 //! cargo test -p jaco-net --test net -- --figures       throughput and times, printed
 //! cargo test -p jaco-net --test net -- --stopwatch     what `cargo xtask bench net` shows
 //! ```
@@ -23,6 +24,7 @@ mod edges;
 mod figures;
 mod handover;
 mod isolation;
+mod kernel;
 mod lab;
 mod names;
 mod packets;
@@ -35,12 +37,26 @@ mod site;
 mod steady;
 mod stopwatch;
 mod underlay;
+mod vm;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::time::Instant;
 
 type Test = (&'static str, fn());
+
+const ALL: &[&[Test]] = &[
+    isolation::TESTS,
+    edges::TESTS,
+    steady::TESTS,
+    process::TESTS,
+    service::TESTS,
+    changes::TESTS,
+    handover::TESTS,
+    names::TESTS,
+    rotation::TESTS,
+    underlay::TESTS,
+];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -53,12 +69,15 @@ fn main() -> ExitCode {
     if arguments.first().is_some_and(|first| first == "edge") {
         return handover::main(&arguments[1..]);
     }
+    if arguments.first().is_some_and(|first| first == "guest") {
+        return vm::guest::main(&arguments[1..]);
+    }
+    let filter = arguments.iter().find(|argument| !argument.starts_with('-'));
+    if arguments.iter().any(|argument| argument == "--vm") {
+        return vm::main(filter.map(String::as_str));
+    }
     if let Err(why) = lab::isolate() {
-        println!("this machine cannot run these tests: {why}");
-        println!(
-            "\ntest result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n"
-        );
-        return ExitCode::FAILURE;
+        return cannot_run(&why);
     }
     if arguments.iter().any(|argument| argument == "--figures") {
         figures::print();
@@ -68,20 +87,12 @@ fn main() -> ExitCode {
         stopwatch::print();
         return ExitCode::SUCCESS;
     }
-    let filter = arguments.iter().find(|argument| !argument.starts_with('-'));
-    let tests: Vec<Test> = [
-        isolation::TESTS,
-        edges::TESTS,
-        steady::TESTS,
-        process::TESTS,
-        service::TESTS,
-        changes::TESTS,
-        handover::TESTS,
-        names::TESTS,
-        rotation::TESTS,
-        underlay::TESTS,
-    ]
-    .concat();
+    let with_wireguard =
+        arguments.iter().any(|argument| argument == vm::ON_A_KERNEL_WITH_WIREGUARD);
+    if with_wireguard && !kernel::has_wireguard() {
+        return cannot_run(vm::NO_WIREGUARD);
+    }
+    let tests: Vec<Test> = if with_wireguard { kernel::tests() } else { ALL.concat() };
     let chosen: Vec<Test> = tests
         .into_iter()
         .filter(|(name, _)| filter.is_none_or(|part| name.contains(part)))
@@ -89,6 +100,15 @@ fn main() -> ExitCode {
     run(&chosen)
 }
 
+fn cannot_run(why: &str) -> ExitCode {
+    println!("this machine cannot run these tests: {why}");
+    println!(
+        "\ntest result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n"
+    );
+    ExitCode::FAILURE
+}
+
+/// One after the other: a process that one test starts may for a moment have the sockets of another.
 fn run(tests: &[Test]) -> ExitCode {
     let begun = Instant::now();
     let mut failed = 0;

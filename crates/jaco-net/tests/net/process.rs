@@ -13,6 +13,7 @@ use crate::Test;
 use crate::lab::Lab;
 use crate::scenario::{Scenario, address};
 use crate::steady::TWO_SITES;
+use crate::vm;
 
 pub(crate) const TESTS: &[Test] = &[
     ("a_connection_outlives_the_routers_process", a_connection_outlives_the_routers_process),
@@ -21,6 +22,11 @@ pub(crate) const TESTS: &[Test] = &[
 
 /// The longest pause that a killed and restarted process may cause.
 const PAUSE: Duration = Duration::from_secs(1);
+
+/// So few messages are no conversation; on emulated processors most of the time is the pause.
+pub(crate) fn too_few() -> usize {
+    if vm::is_emulated() { 3 } else { 100 }
+}
 
 /// A connection whose messages come back, and the longest that one took.
 pub(crate) struct Conversation {
@@ -70,7 +76,7 @@ impl Conversation {
     }
 }
 
-/// `kill -9` of the process that holds the userspace tunnel, on either side: no reset, a pause below a second.
+/// `kill -9` of the process, with the tunnel where it is in there, on either side: no reset, a pause below a second.
 fn a_connection_outlives_the_routers_process() {
     let scenario = Scenario::new(TWO_SITES);
     let mut lab = Lab::started(&scenario);
@@ -88,13 +94,13 @@ fn a_connection_outlives_the_routers_process() {
         thread::sleep(Duration::from_millis(1500));
         let (count, longest) = conversation.end();
         println!("site {number}: away {away:.0?}, longest pause {longest:.0?}, {count} messages");
-        assert!(count > 100, "{count}");
+        assert!(count > too_few(), "{count}");
         assert!(longest < PAUSE, "{longest:?}");
     }
 }
 
-/// NET-12: after a restart the policy is loaded once and the peers of a userspace tunnel are set; ports and routes
-/// stand.
+/// NET-12: after a restart the policy is loaded once and the peers of a userspace tunnel are set; ports, routes and the peers
+/// of the kernel's tunnel stand.
 fn a_router_takes_up_what_is_there() {
     let scenario = Scenario::new(TWO_SITES);
     let mut lab = Lab::started(&scenario);
@@ -106,10 +112,12 @@ fn a_router_takes_up_what_is_there() {
     site.kill();
     let before = state(site);
     site.start();
+    let begun = &site.process.as_ref().unwrap().begun;
+    // The policy and the names; the peer where nobody else has it.
+    let steps = if begun.contains("backend=Kernel") { "steps=2 " } else { "steps=3 " };
     site.tell_cluster(&scenario);
     let applied = site.ask("apply");
-    // The policy, one peer, the names.
-    assert!(applied.contains("steps=3 "), "{applied}");
+    assert!(applied.contains(steps), "{applied}");
     assert_eq!(before[1], state(site)[1].replace(" linkdown", ""), "routes changed");
     assert!(state(site)[0].contains("s7"));
 }

@@ -69,7 +69,7 @@ fn changes_of_others_are_repaired() {
     let mut lab = Lab::started(&Scenario::new(TWO_SITES));
     assert!(reaches(&lab));
     let router = lab.sites[&1].router();
-    let sabotages: [&dyn Fn(); 8] = [
+    let sabotages: [&dyn Fn(); 9] = [
         &|| drop(nft(&router, "flush ruleset")),
         &|| drop(nft(&router, &format!("delete element inet jaco scopes {{ {SCOPE} }}"))),
         &|| drop(nft(&router, "add rule inet jaco forward accept")),
@@ -77,6 +77,7 @@ fn changes_of_others_are_repaired() {
         &|| drop(ip(&router, "addr flush dev s7")),
         &|| drop(ip(&router, &format!("route del {}/32", address(7, 12)))),
         &|| drop(ip(&router, "link del wg0")),
+        &|| drop(ip(&router, "link set wg0 down")),
         &|| {
             let file = "/proc/sys/net/ipv4/conf/all/rp_filter";
             router.run(|| std::fs::write(file, "0").unwrap()).unwrap();

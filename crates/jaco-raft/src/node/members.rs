@@ -41,13 +41,28 @@ impl<M: StateMachine> Raft<M> {
     /// # Errors
     /// See [`MembershipError`].
     pub async fn add_learner(&self, id: u64, address: String) -> Result<(), MembershipError> {
-        let known = self.status().members.get(&id).cloned();
-        if let Some(known) = known.filter(|known| *known != address) {
-            let reason = format!("node {id} is already a member, at {known}");
-            return Err(MembershipError::Refused { reason });
+        self.add_learners([(id, address)].into()).await
+    }
+
+    /// Adds learners with their addresses, all by one entry; idempotent. Each such entry names all members: one for each
+    /// of many that join would make the log of a large cluster grow with the square of its size. Their ids must never
+    /// have been used by other nodes.
+    ///
+    /// # Errors
+    /// See [`MembershipError`]. Of a refused change none is added.
+    pub async fn add_learners(
+        &self,
+        learners: BTreeMap<u64, String>,
+    ) -> Result<(), MembershipError> {
+        let members = self.status().members;
+        for (id, address) in &learners {
+            if let Some(known) = members.get(id).filter(|known| *known != address) {
+                let reason = format!("node {id} is already a member, at {known}");
+                return Err(MembershipError::Refused { reason });
+            }
         }
-        let nodes = BTreeMap::from([(id, Peer { address })]);
-        self.change(ChangeMembers::AddNodes(nodes)).await
+        let nodes = learners.into_iter().map(|(id, address)| (id, Peer { address }));
+        self.change(ChangeMembers::AddNodes(nodes.collect())).await
     }
 
     /// Makes exactly these members voters; the others become learners.
@@ -59,6 +74,7 @@ impl<M: StateMachine> Raft<M> {
             let reason = "a cluster needs a voter".to_owned();
             return Err(MembershipError::Refused { reason });
         }
+        self.inner.server.kept.expect_voters(&voters);
         self.change(ChangeMembers::ReplaceAllVoters(voters)).await
     }
 

@@ -24,7 +24,7 @@ use tokio::task::JoinSet;
 
 use crate::error::{HandleError, MembershipError};
 use crate::identity::DataDir;
-use crate::log_store::LogStore;
+use crate::log_store::{LogStore, run_blocking};
 use crate::machine::{MachineStore, Shared, StateMachine};
 use crate::network::Transport;
 use crate::pipe::Pipe;
@@ -47,6 +47,9 @@ pub struct Options {
     pub node_id: u64,
     /// Id of the cluster; a data directory of another cluster is refused.
     pub cluster: String,
+    /// Where the other members reach this node, `host:port`: they are told when it campaigns, so that they find a member
+    /// that was given another address. Empty to say nothing.
+    pub address: String,
     /// Data directory for log and snapshots. Local disk only.
     pub dir: PathBuf,
     pub timing: Timing,
@@ -68,6 +71,7 @@ impl Options {
         Self {
             node_id,
             cluster: cluster.into(),
+            address: String::new(),
             dir: dir.into(),
             timing: Timing::default(),
             snapshots: SnapshotLimits::default(),
@@ -296,7 +300,12 @@ impl<M: StateMachine> Raft<M> {
     /// The I/O error on closing the log; acknowledged writes are safe.
     pub async fn shutdown(&self) -> std::io::Result<()> {
         let stopped = self.inner.raft.shutdown().await;
-        let closed = self.inner.log.close().await;
+        let (driver, snapshots) = (self.inner.server.driver, self.inner.server.snapshots.clone());
+        let close = move || {
+            snapshots.close();
+            Ok(())
+        };
+        let closed = run_blocking(driver, close).await.and(self.inner.log.close().await);
         drop(self.inner.dir.lock().unwrap_or_else(PoisonError::into_inner).take());
         stopped.map_err(std::io::Error::other)?;
         closed

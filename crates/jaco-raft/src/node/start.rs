@@ -11,6 +11,7 @@ use tokio::sync::{Mutex, Semaphore, watch};
 use tokio::task::JoinSet;
 
 use super::{Inner, Options, Raft};
+use crate::addresses::AddressBook;
 use crate::disk::{Directory, Disk};
 use crate::engine::LogEngine;
 use crate::engine::queue::Driver;
@@ -20,7 +21,7 @@ use crate::identity::DataDir;
 use crate::kept::Kept;
 use crate::log_store::{LogStore, run_blocking};
 use crate::machine::{MachineStore, Shared, StateMachine};
-use crate::network::{AddressBook, Network, Transport};
+use crate::network::{Network, Transport};
 use crate::progress::Movements;
 use crate::reversion::OwnLog;
 use crate::server::Server;
@@ -84,6 +85,7 @@ impl<M: StateMachine> Raft<M> {
         let machine_store = open_machine(&shared, &snapshots, newest, &log, driver).await?;
         let network = Network::new(
             id,
+            options.address,
             Arc::clone(&transport),
             log.clone(),
             snapshots.clone(),
@@ -107,7 +109,7 @@ impl<M: StateMachine> Raft<M> {
         let movements = Movements::default();
         let status = follow_status(
             &raft,
-            addresses,
+            addresses.clone(),
             kept.clone(),
             movements.clone(),
             options.timing.election_max,
@@ -124,6 +126,7 @@ impl<M: StateMachine> Raft<M> {
             history,
             receiving: Arc::default(),
             leader_activity: leader_activity.clone(),
+            addresses,
             reconnects,
             transport: Arc::clone(&transport),
             takeover: Takeover::default(),

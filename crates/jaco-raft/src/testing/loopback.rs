@@ -25,6 +25,8 @@ struct State<M: StateMachine> {
     cut: BTreeSet<(u64, u64)>,
     /// From whom, to whom.
     closed_ports: BTreeSet<(u64, u64)>,
+    /// Nodes that are reached at this address alone; all others at any.
+    moved: BTreeMap<u64, String>,
     calls: BTreeMap<RpcKind, u64>,
     /// Last address used per node.
     addresses: BTreeMap<u64, String>,
@@ -50,6 +52,7 @@ impl<M: StateMachine> Default for Loopback<M> {
             nodes: BTreeMap::new(),
             cut: BTreeSet::new(),
             closed_ports: BTreeSet::new(),
+            moved: BTreeMap::new(),
             calls: BTreeMap::new(),
             addresses: BTreeMap::new(),
             connects: BTreeMap::new(),
@@ -91,6 +94,11 @@ impl<M: StateMachine> Loopback<M> {
         self.lock().closed_ports.insert((from, to));
     }
 
+    /// From now on `id` is reached at this address alone; what is connected stays so.
+    pub fn move_to(&self, id: u64, address: &str) {
+        self.lock().moved.insert(id, address.to_owned());
+    }
+
     /// Restores every link and opens every port.
     pub fn heal(&self) {
         let mut state = self.lock();
@@ -124,7 +132,9 @@ impl<M: StateMachine> Loopback<M> {
         state.addresses.insert(to, address.to_owned());
         let peer = state.nodes.get(&to).cloned();
         let link = (from, to);
-        peer.filter(|_| !state.cut.contains(&link) && !state.closed_ports.contains(&link))
+        let is_here = state.moved.get(&to).is_none_or(|here| here == address);
+        let is_open = !state.cut.contains(&link) && !state.closed_ports.contains(&link);
+        peer.filter(|_| is_here && is_open)
     }
 
     /// Why there is no connection.

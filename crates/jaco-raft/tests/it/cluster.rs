@@ -1,9 +1,9 @@
 //! Whole clusters: writing, failing over, restarting, catching up, changing members.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use jaco_raft::{ProposeError, SnapshotLimits};
+use jaco_raft::{Contact, ProposeError, SnapshotLimits};
 use jaco_types::voter_target;
 
 use crate::support::{Cluster, DEADLINE};
@@ -201,6 +201,39 @@ async fn states_of_before_are_forgotten() {
     }
 }
 
+/// R-NODE-4: members that join at once are one entry. Each of them hears of its leader often enough to know that its state
+/// is current, and of each write, whatever heartbeats are left out.
+#[tokio::test(flavor = "multi_thread")]
+async fn learners_join_by_one_entry_and_keep_contact() {
+    let mut cluster = Cluster::new(SnapshotLimits::default());
+    for id in 1..=5 {
+        cluster.start(id).await;
+    }
+    let leader = cluster.nodes[&1].clone();
+    leader.initialize("n1").await.unwrap();
+    let index = cluster.write("alone").await;
+    let learners: BTreeMap<u64, String> = (2..=5).map(|id| (id, format!("n{id}"))).collect();
+    leader.add_learners(learners.clone()).await.unwrap();
+    let joined = leader.wait_for(|status| status.learners.len() == 4, DEADLINE).await.unwrap();
+    assert_eq!(joined.membership_index, Some(index + 1));
+    leader.add_learners(learners).await.unwrap();
+    let moved = BTreeMap::from([(5, "elsewhere".to_owned()), (6, "n6".to_owned())]);
+    assert!(leader.add_learners(moved).await.is_err());
+    assert_eq!(leader.status().learners, BTreeSet::from([2, 3, 4, 5]), "none is added");
+
+    let index = cluster.write("told").await;
+    cluster.all_applied(index).await;
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(3) {
+        for id in 2..=5 {
+            assert_eq!(cluster.nodes[&id].contact(), Contact::Recent, "node {id}");
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let index = cluster.write("told later").await;
+    cluster.all_applied(index).await;
+}
+
 /// R-NODE-4: as nodes come and go, the number of voters follows the policy, and every write stays.
 #[tokio::test(flavor = "multi_thread")]
 async fn voters_follow_the_policy_from_one_to_five_and_back() {
@@ -340,6 +373,37 @@ async fn moved_member_is_called_at_its_new_address() {
     let index = tokio::time::timeout(DEADLINE, called).await.expect("the new address is used");
     cluster.all_applied(index).await;
     assert_eq!(leader.status().members[&moved], "elsewhere");
+}
+
+/// R-NODE-2: a voter that was given another address while it was off lacks what was written meanwhile, and the leader
+/// ends before the membership has the address: the other voter, which has all, is elected by the one that it did not
+/// know where to find.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_moved_voter_is_found_by_its_request_for_a_vote() {
+    let mut cluster = Cluster::of_three().await;
+    let leader = cluster.leader().await.id();
+    let moved = (1..=3).find(|id| *id != leader).unwrap();
+    let third = (1..=3).find(|id| *id != leader && *id != moved).unwrap();
+    cluster.stop(moved).await;
+    let index = cluster.write("while it was off").await;
+    cluster.all_applied(index).await;
+    cluster.stop(leader).await;
+    cluster.move_to(moved, "elsewhere");
+    cluster.start(moved).await;
+
+    let index = cluster.write("by both").await;
+    cluster.all_applied(index).await;
+    assert_eq!(cluster.texts(moved), ["while it was off", "by both"]);
+    let status = cluster.nodes[&third].status();
+    assert_eq!(status.leader.map(|leader| leader.id), Some(third), "only it had all");
+    let known = cluster.nodes[&third].status().members[&moved].clone();
+    assert_eq!(known, format!("n{moved}"), "the membership does not have the address yet");
+
+    // The former leader calls it there as well once it is back.
+    cluster.start(leader).await;
+    cluster.stop(third).await;
+    let index = cluster.write("without the third").await;
+    cluster.all_applied(index).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

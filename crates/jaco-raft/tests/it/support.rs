@@ -17,6 +17,8 @@ pub(crate) struct Cluster {
     dirs: BTreeMap<u64, TempDir>,
     snapshots: SnapshotLimits,
     timing: Timing,
+    /// Those of nodes that were moved; the others say nothing of theirs.
+    addresses: BTreeMap<u64, String>,
 }
 
 impl Cluster {
@@ -27,6 +29,7 @@ impl Cluster {
             dirs: BTreeMap::new(),
             snapshots,
             timing: Timing::default(),
+            addresses: BTreeMap::new(),
         }
     }
 
@@ -62,6 +65,7 @@ impl Cluster {
         let mut options = Options::new(id, "test", dir.path());
         options.snapshots = self.snapshots;
         options.timing = self.timing;
+        options.address = self.addresses.get(&id).cloned().unwrap_or_default();
         options
     }
 
@@ -71,6 +75,12 @@ impl Cluster {
         let raft = Raft::open(options, Journal::default(), transport).await.unwrap();
         self.network.attach(raft.clone());
         self.nodes.insert(id, raft);
+    }
+
+    /// Gives a node that is off another address: it is reached nowhere else.
+    pub(crate) fn move_to(&mut self, id: u64, address: &str) {
+        self.network.move_to(id, address);
+        self.addresses.insert(id, address.to_owned());
     }
 
     pub(crate) async fn stop(&mut self, id: u64) {

@@ -19,8 +19,6 @@ pub(crate) struct Lasting {
     groupings: BTreeMap<Vec<String>, Arc<Grouping>>,
     /// The nodes that selectors and constraints admit, whether or not they take replicas now.
     admitted: BTreeMap<Admission, Arc<[NodeIx]>>,
-    /// The version that all members run, if it is one; absent if nobody asked yet.
-    version: Option<Option<Arc<str>>>,
 }
 
 /// The selectors and constraints of a policy, and the keys that are its own.
@@ -43,13 +41,6 @@ impl Lasting {
     ) -> Arc<[NodeIx]> {
         make_room(&mut self.admitted);
         Arc::clone(self.admitted.entry(by).or_insert_with(work_out))
-    }
-
-    pub(super) fn version(
-        &mut self,
-        work_out: impl FnOnce() -> Option<Arc<str>>,
-    ) -> Option<Arc<str>> {
-        self.version.get_or_insert_with(work_out).clone()
     }
 }
 

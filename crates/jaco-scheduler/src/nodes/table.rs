@@ -110,16 +110,6 @@ impl<'a> NodeTable<'a> {
         self.lasting.borrow().clone()
     }
 
-    /// The version of JACO that all members run, if it is one.
-    pub(crate) fn version(&self) -> Option<Arc<str>> {
-        let common = || {
-            let mut versions = self.rows.iter().map(|row| &*row.node.facts.version);
-            let first = versions.next()?;
-            versions.all(|other| other == first).then(|| Arc::from(first))
-        };
-        self.lasting.borrow_mut().version(common)
-    }
-
     pub(crate) fn find(&self, id: NodeId) -> Option<NodeIx> {
         let at = self.by_id.binary_search_by_key(&id, |(known, _)| *known).ok()?;
         Some(self.by_id[at].1)

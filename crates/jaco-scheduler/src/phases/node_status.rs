@@ -67,7 +67,12 @@ fn judge(input: &PlanInput<'_>, node: &Node) -> Verdict {
         Some(EngineSignal::Up) => (NodeStatus::Ready, String::new()),
         Some(EngineSignal::DiskFull(reason)) => (NodeStatus::DiskFull, reason.clone()),
         Some(EngineSignal::Down(reason)) => (NodeStatus::EngineDown, reason.clone()),
-        None => (node.status, node.status_reason.clone()),
+        // It is heard, so it is not down any more.
+        Some(EngineSignal::Unknown) if node.status == NodeStatus::Down => (
+            NodeStatus::EngineDown,
+            "its engine has not answered since its daemon started".to_owned(),
+        ),
+        Some(EngineSignal::Unknown) | None => (node.status, node.status_reason.clone()),
     };
     let until = (status != NodeStatus::Down).then_some(down_at);
     Verdict { status, reason, silent_since, until }

@@ -101,7 +101,7 @@ impl<'a> Image<'a> {
         let (spec, revision) = (service.goal().spec, service.goal().revision);
         let digest = pass.input.state.image_digest(&service.key, revision).cloned();
         let resolved = digest.or_else(|| service.resolved.clone());
-        let mut image = Self { spec, digest: resolved, resolution: resolution(spec, pass) };
+        let mut image = Self { spec, digest: resolved, resolution: resolution(spec) };
         if image.digest.is_some() || image.resolution == Resolution::No {
             return image;
         }
@@ -196,13 +196,12 @@ impl<'a> Image<'a> {
 }
 
 /// Whether this rollout resolves its image: not where users did, or want what each node has
-/// under that name; and not before every member understands it.
-fn resolution(spec: &ServiceSpec, pass: &Pass<'_>) -> Resolution {
+/// under that name.
+fn resolution(spec: &ServiceSpec) -> Resolution {
     let is_resolved = spec.image.contains('@') || spec.pull == PullPolicy::Never;
-    let is_understood = || pass.nodes.version().as_deref() == Some(&*pass.input.config.version);
-    match !is_resolved && is_understood() {
-        true => Resolution::Wanted,
-        false => Resolution::No,
+    match is_resolved {
+        true => Resolution::No,
+        false => Resolution::Wanted,
     }
 }
 

@@ -5,7 +5,7 @@ use jaco_scheduler::input::EngineSignal;
 use jaco_scheduler::{Ineligible, explain};
 use jaco_types::spec::{OnNodeLoss, Placement};
 use jaco_types::termination::{TERMINATIONS_MAX, TerminationOutcome};
-use jaco_types::{Availability, Millis, ReplicaState, ServiceKey, Timestamp};
+use jaco_types::{Availability, Millis, NodeStatus, ReplicaState, ServiceKey, Timestamp};
 
 use crate::cluster::{Cluster, Service, resources, service};
 
@@ -160,6 +160,30 @@ fn node_with_a_full_disk_takes_no_new_replicas() {
     let answers = explain(&cluster.input(), &key).unwrap();
     let failed: Vec<_> = answers.iter().map(|answer| answer.failed.clone()).collect();
     assert_eq!(failed, [vec![], vec![Ineligible::DiskFull { reason: full }]]);
+}
+
+/// R-HEAL-1: a node whose daemon has just started and has no word of its engine yet is what it was before; if it was down, that
+/// is not so any more, and it takes nothing until its engine has answered.
+#[test]
+fn node_whose_engine_is_not_known_yet_is_as_before() {
+    let mut cluster = deployed(&["n1", "n2"], service("web", "web:1").replicas(2));
+    let node = cluster.node("n2");
+    let signal = |cluster: &mut Cluster, engine| {
+        cluster.signals.nodes.get_mut(&node).unwrap().engine = engine;
+        cluster.settle();
+        cluster.state.nodes.get(&node).unwrap().status
+    };
+    assert_eq!(signal(&mut cluster, EngineSignal::Unknown), NodeStatus::Ready);
+    check(&cluster, expect!["shop-web-0@n1 shop-web-1@n2"]);
+    let down = EngineSignal::Down("no socket".to_owned());
+    assert_eq!(signal(&mut cluster, down), NodeStatus::EngineDown);
+    assert_eq!(signal(&mut cluster, EngineSignal::Unknown), NodeStatus::EngineDown);
+    assert_eq!(signal(&mut cluster, EngineSignal::Up), NodeStatus::Ready);
+    cluster.advance(Millis::from_secs(10), &["n2"]);
+    cluster.settle();
+    assert_eq!(cluster.state.nodes.get(&node).unwrap().status, NodeStatus::Down);
+    cluster.advance(Millis::from_secs(1), &[]);
+    assert_eq!(signal(&mut cluster, EngineSignal::Unknown), NodeStatus::EngineDown);
 }
 
 /// R-NODE-2: draining moves start-first; the old instance serves until the new one runs.

@@ -8,7 +8,7 @@ use jaco_proto::storage::{self, Payload};
 use jaco_raft::{Quorum, Raft};
 use jaco_state::ClusterState;
 use jaco_store::{Applied, Clock, Leadership, Proposal, ProposeError, RaftRole, Store};
-use jaco_types::{ErrorCode, Node, NodeId, Origin, StateIndex};
+use jaco_types::{ErrorCode, Node, NodeId, Origin, StateIndex, Version};
 use prometheus_client::metrics::counter::Counter;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -225,11 +225,11 @@ impl Store for RaftStore {
     }
 }
 
-/// Whether all members can read entries with an origin; older versions would stop at one. The retention is
-/// set once all members run this version; before that their versions are compared.
+/// Whether all members can read entries with an origin; earlier ones would stop at one. The retention is
+/// set once all members know it; before that their versions are compared.
 fn understands_origins(state: &ClusterState) -> bool {
-    let same = |node: &Node| node.facts.version == env!("CARGO_PKG_VERSION");
-    state.audit.retention.is_some() || state.nodes.values().all(same)
+    let knows = |node: &Node| Version::FIRST.is_known_by(&node.facts.version);
+    state.audit.retention.is_some() || state.nodes.values().all(knows)
 }
 
 /// Maps the leader's refusal of a proposal. Anything but a definite "not written" may have been written

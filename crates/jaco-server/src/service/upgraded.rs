@@ -1,4 +1,6 @@
 //! Whether all members know what a request writes: one that does not would stop at it.
+//!
+//! All that is asked for here came with the first release. What a later one brings waits for that version.
 
 use jaco_state::ClusterState;
 use jaco_state::apply::deployment::bound::CLUSTER_REPLICAS_MAX;
@@ -7,17 +9,17 @@ use jaco_state::command::EdgeBegin;
 use jaco_state::contents::{ContentUsers, NamedContent};
 use jaco_state::notify::{NotifyForm, NotifyTarget};
 use jaco_state::token::{OperatorToken, Proof};
-use jaco_types::{Author, ErrorCode, Rejection};
+use jaco_types::{Author, ErrorCode, Rejection, Version};
 
 use crate::member::Member;
 
-/// Refuses what members of other versions may not know. `what` is what there can be once all run this version.
+/// Refuses what earlier members do not know. `what` is what there can be once all know it.
 ///
 /// # Errors
 /// `code`, with the members and their versions.
 pub(super) fn by_all(state: &ClusterState, what: &str, code: ErrorCode) -> Result<(), Rejection> {
-    let own = env!("CARGO_PKG_VERSION");
-    let others = state.nodes.values().filter(|node| node.facts.version != own);
+    let since = Version::FIRST;
+    let others = state.nodes.values().filter(|node| !since.is_known_by(&node.facts.version));
     let others: Vec<String> = others
         .map(|node| match node.facts.version.as_str() {
             "" => format!("{} has not reported its version yet", node.hostname),
@@ -27,7 +29,8 @@ pub(super) fn by_all(state: &ClusterState, what: &str, code: ErrorCode) -> Resul
     if others.is_empty() {
         return Ok(());
     }
-    let message = format!("{what} once all members run version {own}: {}", others.join(", "));
+    let message =
+        format!("{what} once all members run version {since} or later: {}", others.join(", "));
     Err(Rejection::new(code, message).with("members", others.join(", ")))
 }
 
@@ -59,7 +62,7 @@ pub(super) fn traces_are_known(state: &ClusterState) -> bool {
 /// Whether there is a policy of what deployments may reach, or may be.
 ///
 /// # Errors
-/// `members_outdated` as long as a member runs another version.
+/// `members_outdated` as long as a member may not know it.
 pub(super) fn policy_may_begin(state: &ClusterState) -> Result<(), Rejection> {
     if state.policy.has_begun() {
         return Ok(());
@@ -75,7 +78,7 @@ fn roles_have_begun(state: &ClusterState) -> bool {
 /// Whether tokens may have roles.
 ///
 /// # Errors
-/// `members_outdated` as long as a member runs another version.
+/// `members_outdated` as long as a member may not know it.
 pub(super) fn roles_may_begin(state: &ClusterState) -> Result<(), Rejection> {
     if roles_have_begun(state) {
         return Ok(());
@@ -86,7 +89,7 @@ pub(super) fn roles_may_begin(state: &ClusterState) -> Result<(), Rejection> {
 /// Whether jobs may have schedules, and be run by users.
 ///
 /// # Errors
-/// `members_outdated` as long as a member runs another version.
+/// `members_outdated` as long as a member may not know it.
 pub(super) fn runs_may_begin(state: &ClusterState) -> Result<(), Rejection> {
     if !state.jobs.is_empty() {
         return Ok(());
@@ -97,7 +100,7 @@ pub(super) fn runs_may_begin(state: &ClusterState) -> Result<(), Rejection> {
 /// Whether services may have DNS servers of their own in networks of the cluster.
 ///
 /// # Errors
-/// `members_outdated` as long as a member runs another version.
+/// `members_outdated` as long as a member may not know it.
 pub(super) fn resolvers_may_begin(state: &ClusterState) -> Result<(), Rejection> {
     let mut services = state.deployments.values().flat_map(|one| one.spec().services.values());
     if services.any(|service| !service.resolvers.is_empty()) {
@@ -109,7 +112,7 @@ pub(super) fn resolvers_may_begin(state: &ClusterState) -> Result<(), Rejection>
 /// Whether volumes may have classes.
 ///
 /// # Errors
-/// `members_outdated` as long as a member runs another version.
+/// `members_outdated` as long as a member may not know it.
 pub(super) fn volume_classes_may_begin(state: &ClusterState) -> Result<(), Rejection> {
     let mut services = state.deployments.values().flat_map(|one| one.spec().services.values());
     if services.any(|service| !service.volumes.is_empty()) {
@@ -121,7 +124,7 @@ pub(super) fn volume_classes_may_begin(state: &ClusterState) -> Result<(), Rejec
 /// Whether secrets of tokens may be rotated.
 ///
 /// # Errors
-/// `members_outdated` as long as a member runs another version.
+/// `members_outdated` as long as a member may not know it.
 pub(super) fn token_rotation_may_begin(state: &ClusterState) -> Result<(), Rejection> {
     let by_version = by_all(state, "tokens can be rotated", ErrorCode::MembersOutdated);
     match by_version {
@@ -133,7 +136,7 @@ pub(super) fn token_rotation_may_begin(state: &ClusterState) -> Result<(), Rejec
 /// Whether images may be pushed.
 ///
 /// # Errors
-/// `members_outdated` as long as a member runs another version.
+/// `members_outdated` as long as a member may not know it.
 pub(super) fn images_may_begin(state: &ClusterState) -> Result<(), Rejection> {
     // Once there is one, who does not know images cannot be a member.
     if !state.images.rows.is_empty() {
@@ -145,7 +148,7 @@ pub(super) fn images_may_begin(state: &ClusterState) -> Result<(), Rejection> {
 /// Whether operators may have certificates.
 ///
 /// # Errors
-/// `members_outdated` as long as a member runs another version.
+/// `members_outdated` as long as a member may not know it.
 pub(super) fn certificates_may_begin(state: &ClusterState) -> Result<(), Rejection> {
     let is_certificate = |token: &OperatorToken| matches!(token.proof, Proof::Certificate(_));
     if state.operator_tokens.values().any(is_certificate) {
@@ -157,7 +160,7 @@ pub(super) fn certificates_may_begin(state: &ClusterState) -> Result<(), Rejecti
 /// Whether secrets can be for some deployments only.
 ///
 /// # Errors
-/// `members_outdated` as long as a member runs another version.
+/// `members_outdated` as long as a member may not know it.
 pub(super) fn users_may_begin(state: &ClusterState) -> Result<(), Rejection> {
     if state.named.values().any(|named| named.users != ContentUsers::All) {
         return Ok(());
@@ -168,7 +171,7 @@ pub(super) fn users_may_begin(state: &ClusterState) -> Result<(), Rejection> {
 /// Whether contents may have an expiry, and be changed only from a certain version.
 ///
 /// # Errors
-/// `members_outdated` as long as a member runs another version.
+/// `members_outdated` as long as a member may not know it.
 pub(super) fn terms_may_begin(state: &ClusterState) -> Result<(), Rejection> {
     let has_terms = |named: &NamedContent| named.expires_at.is_some() || !named.former.is_empty();
     if state.named.values().any(has_terms) {
@@ -191,7 +194,7 @@ pub(super) fn reads_may_be_audited(state: &ClusterState) -> Result<(), Rejection
 /// Whether the authority was rotated, or may be.
 ///
 /// # Errors
-/// `members_outdated` as long as a member runs another version.
+/// `members_outdated` as long as a member may not know it.
 pub(super) fn rotation_may_begin(state: &ClusterState) -> Result<(), Rejection> {
     if state.rotation.is_some() {
         return Ok(());
@@ -202,7 +205,7 @@ pub(super) fn rotation_may_begin(state: &ClusterState) -> Result<(), Rejection> 
 /// Whether the key-encryption key was rotated, or may be.
 ///
 /// # Errors
-/// `members_outdated` as long as a member runs another version.
+/// `members_outdated` as long as a member may not know it.
 pub(super) fn kek_rotation_may_begin(state: &ClusterState) -> Result<(), Rejection> {
     if state.sealing.rotation.is_some() {
         return Ok(());
@@ -210,7 +213,7 @@ pub(super) fn kek_rotation_may_begin(state: &ClusterState) -> Result<(), Rejecti
     by_all(state, "the key-encryption key can be rotated", ErrorCode::MembersOutdated)
 }
 
-/// Whether all members know the events of copies and of forwarded ports: they run this version, or have read such an
+/// Whether all members know the events of copies and of forwarded ports: they are of a version that does, or have read such an
 /// event.
 ///
 /// # Errors
@@ -225,7 +228,7 @@ pub(super) fn copies_may_be_audited(state: &ClusterState) -> Result<(), Rejectio
     }
 }
 
-/// Whether all members know the events of reads and writes of volumes: they run this version, or have read such an event.
+/// Whether all members know the events of reads and writes of volumes: they are of a version that does, or have read such an event.
 ///
 /// # Errors
 /// `members_outdated` as long as a member may not.
@@ -251,7 +254,7 @@ pub(super) fn data_may_move(state: &ClusterState) -> Result<(), Rejection> {
 /// Whether there are notification targets, or may be.
 ///
 /// # Errors
-/// `members_outdated` as long as a member runs another version.
+/// `members_outdated` as long as a member may not know it.
 pub(super) fn notifications_may_begin(state: &ClusterState) -> Result<(), Rejection> {
     if !state.notify.targets.is_empty() {
         return Ok(());
@@ -262,7 +265,7 @@ pub(super) fn notifications_may_begin(state: &ClusterState) -> Result<(), Reject
 /// Whether there are schedules of backups, or may be.
 ///
 /// # Errors
-/// `members_outdated` as long as a member runs another version.
+/// `members_outdated` as long as a member may not know it.
 pub(super) fn backup_schedules_may_begin(state: &ClusterState) -> Result<(), Rejection> {
     if !state.backups.is_empty() {
         return Ok(());
@@ -301,7 +304,7 @@ pub(super) fn uses_may_begin(state: &ClusterState) -> bool {
 /// Whether there are routes, drain times, published ports and certificates, or may be.
 ///
 /// # Errors
-/// `members_outdated` as long as a member runs another version.
+/// `members_outdated` as long as a member may not know it.
 pub(super) fn edges_may_begin(state: &ClusterState) -> Result<(), Rejection> {
     if state.edges.begun.is_some() {
         return Ok(());
@@ -380,12 +383,11 @@ mod tests {
         assert!(!reaches_are_known(&of("0.0.1")));
         let refused = policy_may_begin(&of("0.0.1")).unwrap_err();
         assert_eq!(refused.code, ErrorCode::MembersOutdated);
-        assert_eq!(policy_may_begin(&of(own)), Ok(()));
-        // With a policy that was set, an upgrade of one member after another does not let anything through.
-        let mut upgraded = of("99.0.0");
-        upgraded.policy.mode = jaco_state::policy::PolicyMode::Refuse;
-        assert!(reaches_are_known(&upgraded));
-        assert_eq!(policy_may_begin(&upgraded), Ok(()));
+        // While one member after another is upgraded, or goes back, nothing is let through.
+        for version in [own, "0.1.0", "99.0.0"] {
+            assert!(reaches_are_known(&of(version)));
+            assert_eq!(policy_may_begin(&of(version)), Ok(()));
+        }
     }
 
     /// R-CLI-6: a rotation waits for all members to know it, and from the first one on for none.
@@ -416,8 +418,9 @@ mod tests {
         let refused = copies_may_be_audited(&of("0.0.1")).unwrap_err();
         assert_eq!(refused.code, ErrorCode::MembersOutdated);
         assert_eq!(refused.details["members"], "n2 runs version 0.0.1");
-        // Whoever has read one knows them: an upgrade to the next version takes nothing away.
-        let mut upgraded = of("99.0.0");
+        assert_eq!(copies_may_be_audited(&of("0.1.0")), Ok(()), "an upgrade takes nothing away");
+        // Whoever has read one knows them, whatever it says of itself.
+        let mut silent = of("");
         let event = |kind| jaco_state::audit::AuditEvent {
             kind,
             at: Timestamp(0),
@@ -428,10 +431,10 @@ mod tests {
             previous: None,
         };
         let key = |number| jaco_state::audit::AuditKey { index: StateIndex(9), number };
-        upgraded.audit.events.insert(key(0), event(AuditKind::ExecStarted));
-        assert!(copies_may_be_audited(&upgraded).is_err());
-        upgraded.audit.events.insert(key(1), event(AuditKind::ForwardStarted));
-        assert_eq!(copies_may_be_audited(&upgraded), Ok(()));
+        silent.audit.events.insert(key(0), event(AuditKind::ExecStarted));
+        assert!(copies_may_be_audited(&silent).is_err());
+        silent.audit.events.insert(key(1), event(AuditKind::ForwardStarted));
+        assert_eq!(copies_may_be_audited(&silent), Ok(()));
     }
 
     /// R-IN-5: who does not know that secrets expire gets no entry that says it, and no event of one that was read.
@@ -505,7 +508,7 @@ mod tests {
         assert_eq!(refused.code, ErrorCode::MembersOutdated);
         assert_eq!(
             refused.message,
-            format!("tokens have roles once all members run version {own}: n2 runs version 0.0.1")
+            "tokens have roles once all members run version 0.1.0 or later: n2 runs version 0.0.1"
         );
         let id = jaco_types::TokenId::new("board").unwrap();
         let token = |rights| jaco_state::token::OperatorToken {

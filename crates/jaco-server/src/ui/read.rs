@@ -218,7 +218,7 @@ async fn routes(rpcs: &Rpcs, deployment: &str) -> Part<Vec<v1::RouteInfo>> {
 }
 
 async fn backups(rpcs: &Rpcs) -> Part<Vec<v1::BackupScheduleInfo>> {
-    let request = v1::ListBackupSchedulesRequest {};
+    let request = v1::ListBackupSchedulesRequest::default();
     part(rpcs.cluster().list_backup_schedules(request)).await.map(|found| found.schedules)
 }
 

@@ -105,7 +105,7 @@ pub(crate) async fn open_with(folder: &Path, certificates: Arc<CertificateStore>
         peers,
         connections,
         signals: Arc::new(SignalBook::default()),
-        rebalance: Arc::new(RebalanceState::new(RebalanceOptions::new(""))),
+        rebalance: Arc::new(RebalanceState::new(RebalanceOptions::default())),
         engine,
         router: None,
         edge: None,

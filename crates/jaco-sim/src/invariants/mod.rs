@@ -39,6 +39,7 @@ use jaco_agent::engine::{ContainerId, ObservedContainer};
 use jaco_state::{ClusterState, Command, Entry, Outcome, apply};
 use jaco_types::{Hostname, StateIndex, Timestamp};
 
+use crate::coverage::Coverage;
 use crate::network::MachineIx;
 use crate::sabotage::Sabotage;
 
@@ -146,13 +147,20 @@ pub(crate) struct Checker {
     facts: Facts,
     laws: Vec<Box<dyn Invariant>>,
     violations: Vec<Violation>,
+    coverage: Coverage,
     /// A defect of the nodes' states, which that of the checker has too.
     sabotage: Option<Sabotage>,
 }
 
 impl Checker {
     pub(crate) fn new() -> Self {
-        Self { facts: Facts::new(), laws: all(), violations: Vec::new(), sabotage: None }
+        Self {
+            facts: Facts::new(),
+            laws: all(),
+            violations: Vec::new(),
+            coverage: Coverage::default(),
+            sabotage: None,
+        }
     }
 
     /// Puts a defect in.
@@ -162,6 +170,11 @@ impl Checker {
 
     pub(crate) fn violations(&self) -> &[Violation] {
         &self.violations
+    }
+
+    /// What plans decided in which states.
+    pub(crate) fn coverage(&self) -> &Coverage {
+        &self.coverage
     }
 
     /// What is agreed on, and what is on the machines.
@@ -194,6 +207,9 @@ impl Checker {
             self.violations.push(Violation { at: now, broken });
         }
         let step = Committed { entry, before: &before, outcome: &outcome };
+        if let Some((_, changes)) = step.plan() {
+            self.coverage.note(&before, changes);
+        }
         self.ask(|law, facts| law.committed(facts, &step));
     }
 

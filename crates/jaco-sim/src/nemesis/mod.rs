@@ -6,10 +6,13 @@
 mod fault;
 mod networks;
 mod service;
+mod swarm;
 
 use jaco_types::Millis;
 
 use self::networks::Networks;
+use self::swarm::Swarm;
+use crate::coverage::Coverage;
 use crate::rng::{Rng, Stream};
 use crate::sabotage::Sabotage;
 use crate::script::{CommandError, Session};
@@ -20,6 +23,9 @@ use crate::world::World;
 const HEALS_WITHIN: &str = "10m";
 /// How long an idle cluster is watched.
 const WATCHED: &str = "5m";
+
+/// How many scopes that can be disabled are within each other.
+const NESTED: usize = 3;
 
 /// Images whose containers end by themselves.
 const JOB_IMAGES: [&str; 2] = ["job:1", "job:2"];
@@ -35,13 +41,22 @@ pub enum Style {
     /// Up to nine nodes in two zones, some with GPUs; every key that the planner knows; rebalancing,
     /// rollbacks, drains that time out, jobs; faults that come together.
     Harsh,
+    /// The same, but each seed draws which of these there are in its run, and how often.
+    Swarm,
 }
 
 impl Style {
     fn nodes_max(self) -> usize {
         match self {
             Self::Plain => 6,
-            Self::Harsh => 9,
+            Self::Harsh | Self::Swarm => 9,
+        }
+    }
+
+    fn is_harsh(self) -> bool {
+        match self {
+            Self::Plain => false,
+            Self::Harsh | Self::Swarm => true,
         }
     }
 }
@@ -59,6 +74,8 @@ pub struct Run {
     pub lived: Millis,
     /// How many entries were written.
     pub commits: usize,
+    /// What the planner decided in which states.
+    pub coverage: Coverage,
 }
 
 /// Does `steps` random things to a cluster, all of which follow from `seed`.
@@ -72,6 +89,11 @@ pub fn run(seed: u64, steps: usize, style: Style, sabotage: Option<Sabotage>) ->
             Rng::new(seed, Stream::RouterFaults),
             steps,
         ),
+        swarm: match style {
+            Style::Plain => Swarm::everything(&[]),
+            Style::Harsh => Swarm::everything(&HARSH_CHOICES),
+            Style::Swarm => Swarm::drawn(Rng::new(seed, Stream::Swarm), &HARSH_CHOICES),
+        },
         session: Session::new(seed, sabotage),
         script: Vec::new(),
         images: vec!["db:1".to_owned(), "web:1".to_owned()],
@@ -84,6 +106,7 @@ pub fn run(seed: u64, steps: usize, style: Style, sabotage: Option<Sabotage>) ->
         seen: world.map_or(Vec::new(), World::show_all),
         lived: world.map_or(Millis(0), World::age),
         commits: world.map_or(0, |world| world.consensus.commits()),
+        coverage: world.map_or_else(Coverage::default, |world| world.checker.coverage().clone()),
         script: nemesis.script,
         failure,
     }
@@ -93,6 +116,7 @@ struct Nemesis {
     style: Style,
     rng: Rng,
     networks: Networks,
+    swarm: Swarm,
     session: Session,
     script: Vec<String>,
     images: Vec<String>,
@@ -134,6 +158,7 @@ const HARSH_CHOICES: [(Choice, u64); 5] = [
     (Choice::Rearrange, 5),
 ];
 
+/// One thing that can happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Choice {
     Apply,
@@ -167,11 +192,11 @@ impl Nemesis {
         self.line(format!("seed {seed}"))?;
         let nodes = match self.style {
             Style::Plain => *self.rng.pick(&[1, 2, 3, 3, 3, 4, 5]),
-            Style::Harsh => *self.rng.pick(&[3, 3, 4, 5, 6, 7, 8]),
+            Style::Harsh | Style::Swarm => *self.rng.pick(&[3, 3, 4, 5, 6, 7, 8]),
         };
         let nodes: Vec<String> = (1..=nodes).map(|number| format!("n{number}")).collect();
         self.line(format!("nodes {}", nodes.join(" ")))?;
-        if self.style == Style::Harsh {
+        if self.style.is_harsh() {
             self.describe_nodes()?;
         }
         for step in 0..steps {
@@ -185,7 +210,7 @@ impl Nemesis {
             if let Some(line) = self.choose() {
                 self.line(line)?;
             }
-            if self.style == Style::Harsh && self.rng.below(4) == 0 {
+            if self.style.is_harsh() && self.rng.below(4) == 0 {
                 // Two at once.
                 continue;
             }
@@ -229,7 +254,7 @@ impl Nemesis {
         for host in self.hosts() {
             self.line(format!("engine {host} up"))?;
             self.line(format!("uncordon {host}"))?;
-            if self.style == Style::Harsh {
+            if self.style.is_harsh() {
                 self.line(format!("load {host} unknown"))?;
             }
         }
@@ -243,8 +268,11 @@ impl Nemesis {
         for line in self.networks.make_peace() {
             self.line(line)?;
         }
-        for scope in self.disabled.clone() {
-            self.line(format!("enable {scope}"))?;
+        // A replica of a service on a node: what is within another one that is disabled is refused until that is enabled.
+        for _ in 0..NESTED {
+            for scope in self.disabled.clone() {
+                self.line(format!("enable {scope}"))?;
+            }
         }
         for deployment in self.deployments() {
             self.line(format!("again {deployment}"))?;
@@ -256,18 +284,7 @@ impl Nemesis {
     }
 
     fn choose(&mut self) -> Option<String> {
-        let harsh: &[(Choice, u64)] = match self.style {
-            Style::Plain => &[],
-            Style::Harsh => &HARSH_CHOICES,
-        };
-        let choices = || CHOICES.iter().chain(harsh);
-        let mut drawn = self.rng.below(choices().map(|(_, weight)| weight).sum());
-        let (choice, _) = choices().find(|(_, weight)| {
-            let hit = drawn < *weight;
-            drawn = drawn.saturating_sub(*weight);
-            hit
-        })?;
-        match choice {
+        match self.swarm.choose(&mut self.rng)? {
             Choice::Apply => Some(self.apply()),
             Choice::Delete => {
                 self.pick_of(&self.deployments()).map(|name| format!("delete {name}"))

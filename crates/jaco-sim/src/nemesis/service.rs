@@ -36,7 +36,7 @@ impl Nemesis {
             SERVICES[..count].iter().map(|name| self.service(deployment, name)).collect();
         let services = match self.style {
             Style::Plain => services,
-            Style::Harsh => self.with_job(services),
+            Style::Harsh | Style::Swarm => self.with_job(services),
         };
         let mut services = services;
         for service in &mut services {
@@ -87,11 +87,11 @@ impl Nemesis {
             ("timeout=20s", 6),
             ("loss=stop_self:15s", 5),
         ] {
-            if self.rng.below(one_in) == 0 {
+            if self.rng.below(one_in) == 0 && self.swarm.has(key) {
                 text += &format!(" {key}");
             }
         }
-        if self.style == Style::Harsh {
+        if self.style.is_harsh() {
             self.add_harsh_keys(&mut text, deployment, name);
         }
         text
@@ -107,7 +107,7 @@ impl Nemesis {
         for (key, one_in) in HARMLESS {
             let (kind, _) = key.split_once('=').unwrap_or((key, ""));
             let is_said = text.contains(&format!(" {kind}="));
-            if self.rng.below(one_in) == 0 && !is_said {
+            if self.rng.below(one_in) == 0 && self.swarm.has(key) && !is_said {
                 *text += &format!(" {key}");
             }
         }
@@ -137,7 +137,10 @@ impl Nemesis {
         if rest.iter().any(|service| service.contains("=db")) {
             *db = db.replace("replicas=0", "replicas=1");
         }
-        if self.rng.below(6) != 0 || rest.iter().any(|service| service.contains(" after=")) {
+        if self.rng.below(6) != 0
+            || !self.swarm.has("job")
+            || rest.iter().any(|service| service.contains(" after="))
+        {
             return services;
         }
         let image = self.rng.pick(&JOB_IMAGES);

@@ -1,17 +1,22 @@
 //! Random histories: nothing that must never be is, and after the last fault everything heals.
 
+use jaco_sim::coverage::{Coverage, Decision, Met};
 use jaco_sim::nemesis::{STEPS, Style, run};
+use jaco_state::command::{Previous, ReplaceCause};
+use jaco_types::{Completion, ReplicaState};
 
-/// Runs these seeds; says what failed with the script that shows it again.
-fn check(style: Style, seeds: std::ops::Range<u64>) {
-    let mut failed = Vec::new();
+/// Runs these seeds; says what failed with the script that shows it again. Returns what was decided in which states.
+fn check(style: Style, seeds: std::ops::Range<u64>) -> Coverage {
+    let (mut failed, mut coverage) = (Vec::new(), Coverage::default());
     for seed in seeds {
         let run = run(seed, STEPS, style, None);
+        coverage.add(&run.coverage);
         let Some(failure) = run.failure else { continue };
         let script = run.script.join("\n");
         failed.push(format!("{script}\n# seed {seed}: {failure}"));
     }
     assert!(failed.is_empty(), "{}\n{} seeds failed", failed.join("\n\n"), failed.len());
+    coverage
 }
 
 // In three parts, so that they run side by side.
@@ -32,6 +37,44 @@ fn harsh_histories_heal_1() {
 #[test]
 fn harsh_histories_heal_2() {
     check(Style::Harsh, 60..120);
+}
+
+/// What histories reach, laws are asked about: these are not left out by a change of the nemesis or of the planner.
+#[test]
+fn swarm_histories_heal_and_reach_what_the_planner_decides() {
+    let coverage = check(Style::Swarm, 0..60);
+    let replace = |cause, previous| Decision::Replace(cause, previous);
+    let reached = [
+        (replace(ReplaceCause::SpecChanged, Previous::Retire), ReplicaState::Running),
+        (replace(ReplaceCause::SpecChanged, Previous::Drop), ReplicaState::Running),
+        (replace(ReplaceCause::Failed, Previous::Drop), ReplicaState::Failed),
+        (replace(ReplaceCause::Failed, Previous::Drop), ReplicaState::Stopped),
+        (replace(ReplaceCause::NodeLost, Previous::Drop), ReplicaState::Running),
+        (replace(ReplaceCause::Moved, Previous::Retire), ReplicaState::Running),
+        (Decision::Finish(Completion::Succeeded), ReplicaState::Stopped),
+        (Decision::Settle, ReplicaState::Running),
+        (Decision::SetRestarts, ReplicaState::Running),
+        (Decision::SetRestarts, ReplicaState::Failed),
+        (Decision::Disable, ReplicaState::Running),
+        (Decision::Remove, ReplicaState::Running),
+        (Decision::Remove, ReplicaState::Pulling),
+    ];
+    for (decision, state) in reached {
+        assert!(
+            coverage.count(decision, Met::Seen(state)) > 0,
+            "{decision}, {state:?}:\n{coverage}"
+        );
+    }
+    let enabled = replace(ReplaceCause::Enabled, Previous::Drop);
+    assert!(coverage.count(enabled, Met::AtRest) > 0, "{coverage}");
+    assert!(coverage.count(Decision::Remove, Met::NodeAway) > 0, "{coverage}");
+    assert!(coverage.count(Decision::Remove, Met::Unseen) > 0, "{coverage}");
+}
+
+/// A replica that is disabled by itself and with its whole node is enabled in the end, whatever was disabled first.
+#[test]
+fn what_is_disabled_within_another_is_enabled_in_the_end() {
+    check(Style::Swarm, 9508..9509);
 }
 
 /// A failure that cannot be seen again is worth nothing.

@@ -163,6 +163,16 @@ pub enum ReplaceCause {
 }
 
 impl ReplaceCause {
+    /// Every one of them.
+    pub const ALL: [Self; 6] = [
+        Self::SpecChanged,
+        Self::Failed,
+        Self::NodeLost,
+        Self::Moved,
+        Self::ColocatedReplaced,
+        Self::Enabled,
+    ];
+
     /// The cause as users see it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

@@ -1,5 +1,6 @@
 //! Engines that tests start themselves: that of the machine is shared.
 
+use std::iter;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -11,6 +12,9 @@ use crate::docker::IMAGE;
 use crate::wait::eventually_within;
 
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Names a folder with another `dockerd`, and with what it starts that the machine's own does not have.
+const ENGINE_DIR: &str = "JACO_ENGINE_DIR";
 
 /// Whether containers survive their engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,6 +100,11 @@ impl Dockerd {
         command.args(["--host", &self.host(), "--storage-driver", "vfs", "--bridge", "none"]);
         command.args(["--default-address-pool", "base=10.213.0.0/16,size=24"]);
         command.arg(format!("--live-restore={}", self.live_restore == LiveRestore::On));
+        if let Some(folder) = std::env::var_os(ENGINE_DIR) {
+            let path = std::env::var_os("PATH").unwrap_or_default();
+            let folders = iter::once(PathBuf::from(folder)).chain(std::env::split_paths(&path));
+            command.env("PATH", std::env::join_paths(folders).expect("no folder has a colon"));
+        }
         let process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn();
         self.process = Some(process.expect("dockerd is there, and we may start it"));
         eventually_within(PATIENCE, "the engine answers", || async {

@@ -32,6 +32,8 @@ pub struct Machines {
     switch: Child,
     /// The `PATH` of the daemons.
     path: String,
+    /// The daemon of each, at its next start.
+    daemons: Vec<PathBuf>,
 }
 
 impl Machines {
@@ -48,12 +50,21 @@ impl Machines {
     /// # Panics
     /// As [`Self::start`].
     pub async fn start_with(count: usize, path: &str, settings: &str) -> Self {
+        Self::start_of(vec![binary("jacod"); count], path, settings).await
+    }
+
+    /// The same, a machine for each of these daemons.
+    ///
+    /// # Panics
+    /// As [`Self::start`].
+    pub async fn start_of(daemons: Vec<PathBuf>, path: &str, settings: &str) -> Self {
+        let count = daemons.len();
         let (cluster, engines) = (Cluster::without_nodes(Engine::Docker), Vec::new());
         let make = "ip link add switch type bridge && ip link set switch up && exec sleep infinity";
         let mut holder = Command::new("unshare");
         let switch =
             holder.args(["--net", "sh", "-c", make]).spawn().expect("there is a namespace");
-        let mut machines = Self { cluster, engines, switch, path: path.to_owned() };
+        let mut machines = Self { cluster, engines, switch, path: path.to_owned(), daemons };
         eventually_within(PATIENCE, "the switch is there", || async {
             let shown = machines.at_switch().args(["ip", "link", "show", "switch"]).output();
             let shown = shown.expect("nsenter is there");
@@ -111,18 +122,18 @@ impl Machines {
         command
     }
 
-    /// Where a daemon's command line is appended.
+    /// Where a daemon's arguments are appended.
     fn daemon(&self, at: usize) -> Command {
         let mut command = self.inside(at);
-        command.arg("env").arg(format!("PATH={}", self.path));
+        command.arg("env").arg(format!("PATH={}", self.path)).arg(&self.daemons[at]);
         command
     }
 
-    /// Starts a daemon again that was killed.
+    /// Starts a daemon again that has ended.
     pub async fn restart(&mut self, at: usize) {
         let mut command = self.daemon(at);
         let node = &mut self.cluster.nodes[at];
-        node.start_under(command.arg(binary("jacod")));
+        node.start_under(&mut command);
         answers(node).await;
     }
 

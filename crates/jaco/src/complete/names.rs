@@ -109,7 +109,7 @@ async fn ask(kind: Kind, word: &str, client: &Client) -> Result<Vec<String>, Cli
             known.into_iter().map(|target| target.name).collect()
         }
         Kind::BackupSchedule => {
-            let known = client.list_backup_schedules(ListBackupSchedulesRequest {}).await?;
+            let known = client.list_backup_schedules(ListBackupSchedulesRequest::default()).await?;
             known.schedules.into_iter().map(|schedule| schedule.name).collect()
         }
         Kind::Image => {

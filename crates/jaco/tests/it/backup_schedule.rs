@@ -10,6 +10,9 @@ use crate::fixture::Session;
 
 const RECIPIENT: &str = "age14lcnwtzjevayg2uetq9gujhshhnmj8a98tq5ukkuqjxqzhh2h9jqqq7fhn";
 
+/// The run that is begun, which is the index of its entry.
+const RUN: u64 = 41;
+
 /// A cluster that records the schedules it stores.
 #[derive(Clone, Default)]
 struct Cluster(Arc<Mutex<Vec<v1::StoreBackupScheduleRequest>>>);
@@ -46,10 +49,13 @@ impl Script for Cluster {
 
     fn list_backup_schedules(
         &self,
-        _: v1::ListBackupSchedulesRequest,
+        request: v1::ListBackupSchedulesRequest,
         _: Option<&str>,
     ) -> Answer<v1::ListBackupSchedulesResponse> {
-        Ok(v1::ListBackupSchedulesResponse { schedules: vec![done(), failing()] })
+        // A node that is behind knows the backup before.
+        let before = v1::BackupScheduleInfo { last_name: "sun-0.jacobak".to_owned(), ..done() };
+        let known = if request.min_index >= RUN { done() } else { before };
+        Ok(v1::ListBackupSchedulesResponse { schedules: vec![known, failing()] })
     }
 
     fn run_backup_schedule(
@@ -58,7 +64,7 @@ impl Script for Cluster {
         _: Option<&str>,
     ) -> Answer<v1::RunBackupScheduleResponse> {
         assert!(!request.request_id.is_empty());
-        let begun = v1::BackupScheduleInfo { run: 41, name: request.name, ..done() };
+        let begun = v1::BackupScheduleInfo { run: RUN, name: request.name, ..done() };
         let (schedule, change) = (Some(begun), "begun".to_owned());
         Ok(v1::RunBackupScheduleResponse { schedule, change })
     }
@@ -88,7 +94,7 @@ fn failing() -> v1::BackupScheduleInfo {
         target: "s3://sun/prod".to_owned(),
         endpoint: "https://a.example".to_owned(),
         recipients: vec![RECIPIENT.to_owned()],
-        run: 41,
+        run: RUN,
         run_begun_at_ms: 1_600_000_000_000,
         failing_since_ms: 1_600_000_000_000,
         failing_reason: "the store is full".to_owned(),
@@ -156,7 +162,7 @@ fn schedules_are_listed_run_and_removed() {
     assert!(lines[2].contains("every 6h") && lines[2].contains("yes"), "{}", run.out);
     assert!(lines[3].starts_with("store: failing for ") && lines[3].ends_with("the store is full"));
     let json: Value = serde_json::from_str(&session.run("backup schedule ls -o json").out).unwrap();
-    assert_eq!(json[0]["last"]["name"], json!("sun-1.jacobak"));
+    assert_eq!(json[0]["last"]["name"], json!("sun-0.jacobak"));
     assert_eq!(json[1]["failing"]["attempts"], json!(2));
     assert_eq!(json[1].get("last"), None);
 

@@ -231,6 +231,22 @@ pub(super) const MEASUREMENTS: &[Measurement] = &[
         ],
     },
     Measurement {
+        name: "scale",
+        how: How::Clusters {
+            what: "scale",
+            rounds: 3,
+            seconds: 10,
+            needs: Needs::Nothing,
+            limit: SCALE_LIMIT,
+        },
+        promises: &[
+            ("scale, 100 daemons at rest: leader, processor", Promise::Value(Less, 5.0)),
+            ("scale, 100 daemons at rest: leader, memory", Promise::Value(Less, 80.0)),
+            ("scale, 100 daemons: change seen by all p99", Promise::Value(Less, 100.0)),
+            ("scale, 1000 played nodes: others taken for down", Promise::Value(Less, 0.0)),
+        ],
+    },
+    Measurement {
         name: "images",
         how: clusters("images", 3, 0, Needs::Docker),
         promises: &[("image of 200 MB to three nodes", Promise::Ratio(Less, 1.3))],
@@ -245,6 +261,9 @@ pub(super) const MEASUREMENTS: &[Measurement] = &[
 
 /// None takes longer than this on a busy machine with two cores.
 const LIMIT: Duration = Duration::from_secs(15 * 60);
+
+/// A hundred daemons on such a machine.
+const SCALE_LIMIT: Duration = Duration::from_secs(40 * 60);
 
 const fn clusters(what: &'static str, rounds: u32, seconds: u32, needs: Needs) -> How {
     How::Clusters { what, rounds, seconds, needs, limit: LIMIT }

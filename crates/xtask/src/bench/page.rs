@@ -91,6 +91,14 @@ const NOTES: &str = "\
 - **large**: one daemon that leads, and 99 nodes that are played: each has a certificate and a connection of its own, sends heartbeats, facts
   and observations, and takes no part in consensus. Ten deployments of 10,000 replicas. The time of the whole `jaco` program, over the
   unix socket.
+- **scale**: *daemons*: a hundred `jacod` on loopback with pretended containers, all on this machine, one cluster with as many voters as it
+  chooses, 300 replicas of three deployments. At rest: from 10 s after the last commit. *Sent by all*: what the loopback device sent, by whomever. A change: the
+  label of a node, five times a second, from the request to the moment when the last daemon has told it over a stream that is held open to each; *seen by all*: over
+  the audit log that is followed, *status of all shows*: over the status with all nodes, that each daemon makes anew after each change. *200 more watchers*: of the status of
+  the leader. The processor time per change is that of the leader beyond what it uses at rest. A daemon restarted: from its end by SIGTERM until it answers with all that
+  is committed. *Played nodes*: seven daemons that vote, and nodes that the bench plays, each with a certificate, connections and heartbeats of its own, and a raft stream on
+  which it says that it has each append, without a disk. *Told to all*: until the last of them has heard that the entry is committed; *planned*: until it has heard so of the plan
+  of a new deployment with one replica. *Unreachable*: the heartbeats of a node end. More of this in [scale.md](scale.md).
 - **page**: three daemons with 1,000 replicas, and Chromium without a window on the same machine, which trusts the authority and has signed in. The
   first paint is that of the overview with an empty cache, the median of ten; *transferred* all that it loads. *Commit to shown*: from the request that cordons a node to
   the frame in which the open overview shows it, so with the commit in it. Frames: while the page of the deployment is scrolled and

@@ -1,15 +1,20 @@
-//! One build for all layers: test programs and the binaries that they start, in one set of features.
+//! One build for all layers: test programs and the binaries that they start, in one set of features. Where the whole tree
+//! is linted too, that is the same build: clippy is a compiler.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
 use super::layer::Layer;
 use super::program::Program;
-use crate::process;
 use crate::workspace::{PROGRAMS, Target, Workspace};
+use crate::{process, say};
+
+/// No build takes that long on a machine that tests can run on.
+const LIMIT: Duration = Duration::from_secs(60 * 60);
 
 /// What a build left behind.
 #[derive(Debug)]
@@ -18,6 +23,8 @@ pub(super) struct Built {
     pub(super) programs: Vec<Program>,
     /// The folder of `jaco` and `jacod`.
     pub(super) bin_dir: PathBuf,
+    /// How many warnings there were, those of clippy included if it was asked. They were shown.
+    pub(super) warnings: usize,
 }
 
 /// A line of cargo's messages, as far as it matters.
@@ -28,6 +35,14 @@ struct Message {
     target: Option<Target>,
     profile: Option<Profile>,
     executable: Option<PathBuf>,
+    message: Option<Diagnostic>,
+}
+
+/// What a compiler has to say.
+#[derive(Debug, Deserialize)]
+struct Diagnostic {
+    level: String,
+    rendered: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -35,23 +50,57 @@ struct Profile {
     test: bool,
 }
 
-/// Builds what the layers need.
+/// Builds what the layers need; with clippy, all targets, if the layers lint the whole tree and need it whole.
 ///
 /// # Errors
 /// If something does not build.
 pub(super) fn build(workspace: &Workspace, layers: &BTreeSet<Layer>) -> Result<Built> {
     let mut command = workspace.cargo();
-    command.args(["build", "--bins", "--tests", "--message-format", "json-render-diagnostics"]);
-    command.args(packages(workspace, layers));
-    let messages = process::capture(&mut command)?;
-    let mut programs = Vec::new();
-    for line in messages.lines() {
-        let message: Message =
-            serde_json::from_str(line).context("a message of cargo has an unknown shape")?;
-        programs.extend(program(workspace, message));
+    command.args(["build", "--message-format", "json"]).args(packages(workspace, layers));
+    if lints(layers) {
+        command.arg("--all-targets");
+        // As `cargo clippy` does for what it only checks. No flags: levels are in the manifests.
+        command.env("RUSTC_WORKSPACE_WRAPPER", clippy()).env("CLIPPY_ARGS", "");
+    } else {
+        command.args(["--bins", "--tests"]);
     }
-    programs.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(Built { programs, bin_dir: workspace.target.join("debug") })
+    let mut built =
+        Built { programs: Vec::new(), bin_dir: workspace.target.join("debug"), warnings: 0 };
+    let mut unknown = None;
+    let status = process::stream(&mut command, LIMIT, |line| {
+        match serde_json::from_str(line).context("a message of cargo has an unknown shape") {
+            Ok(message) => built.take(workspace, message),
+            Err(error) => unknown = Some(error),
+        }
+    })?;
+    if !status.success() {
+        bail!("{} ended with {status}", process::shown(&command));
+    }
+    unknown.map_or(Ok(()), Err)?;
+    built.programs.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(built)
+}
+
+/// Whether the build of these layers is the one that is linted.
+pub(super) fn lints(layers: &BTreeSet<Layer>) -> bool {
+    layers.contains(&Layer::Lint) && layers.contains(&Layer::Unit)
+}
+
+/// The compiler with lints, beside the cargo that runs us.
+fn clippy() -> PathBuf {
+    let cargo = std::env::var_os("CARGO").map(PathBuf::from);
+    let beside = cargo.as_deref().and_then(Path::parent).map(|folder| folder.join("clippy-driver"));
+    beside.filter(|path| path.is_file()).unwrap_or_else(|| "clippy-driver".into())
+}
+
+impl Built {
+    fn take(&mut self, workspace: &Workspace, message: Message) {
+        if let Some(Diagnostic { level, rendered: Some(text) }) = &message.message {
+            self.warnings += usize::from(level == "warning" && !text.contains(" emitted"));
+            say::note(text.trim_end());
+        }
+        self.programs.extend(program(workspace, message));
+    }
 }
 
 /// A few packages where the layers need no more, so that the rest of the tree may be in pieces; else all.

@@ -24,6 +24,8 @@ pub(super) enum Layer {
     Browser,
     /// Routers of sites with real packets, in network namespaces
     Net,
+    /// The same on a kernel that has WireGuard, in a virtual machine
+    Vm,
     /// Real daemons, real containers
     Docker,
     /// Load on the edges of several machines while parts of them end
@@ -36,7 +38,7 @@ const PURE: [&str; 5] =
     ["jaco-types", "jaco-compose", "jaco-state", "jaco-scheduler", "jaco-dataplane"];
 
 impl Layer {
-    pub(super) const ALL: [Self; 11] = [
+    pub(super) const ALL: [Self; 12] = [
         Self::Lint,
         Self::Pure,
         Self::Unit,
@@ -45,6 +47,7 @@ impl Layer {
         Self::Cluster,
         Self::Browser,
         Self::Net,
+        Self::Vm,
         Self::Docker,
         Self::Edge,
         Self::Package,
@@ -69,22 +72,59 @@ impl Layer {
 
     /// Whether a package has a test target in this layer.
     pub(super) fn concerns(self, package: &Package) -> bool {
-        package.targets.iter().any(|target| Self::of(&package.name, target) == self)
+        package.targets.iter().any(|target| Self::of(&package.name, target) == self.programs())
     }
 
-    /// How many of its tests run at once on so many cores. Daemons and containers are waited for most of the time: two
-    /// tests a core keep it busy, and find what only holds on an idle machine. Load is alone, so that it is the same each time.
+    /// The layer whose test programs it runs. There is one that runs those of another in another place.
+    pub(super) fn programs(self) -> Self {
+        match self {
+            Self::Vm => Self::Net,
+            Self::Lint
+            | Self::Pure
+            | Self::Unit
+            | Self::RaftSim
+            | Self::Sim
+            | Self::Cluster
+            | Self::Browser
+            | Self::Net
+            | Self::Docker
+            | Self::Edge
+            | Self::Package => self,
+        }
+    }
+
+    /// The layer beside which it begins, and beside those after it: they wait most of the time, and it asks nothing of the
+    /// machine but a processor. Its result is told in its own turn.
+    pub(super) fn beside(self) -> Option<Self> {
+        (self == Self::Vm).then_some(Self::Browser)
+    }
+
+    /// What its test programs are told, before the arguments of whoever starts the run.
+    pub(super) fn arguments(self) -> &'static [&'static str] {
+        if self == Self::Vm { &["--vm"] } else { &[] }
+    }
+
+    /// How many of its test programs run at once: many short ones, some of which wait.
+    pub(super) fn programs_at_once(self) -> usize {
+        if matches!(self, Self::Pure | Self::Unit) { 2 } else { 1 }
+    }
+
+    /// How many of its tests run at once on so many cores. Daemons are waited for most of the time, and containers, too:
+    /// several tests keep a core busy, and find what only holds on an idle machine. Load is alone, so that it is the same
+    /// each time.
     pub(super) fn tests_at_once(self, cores: usize) -> usize {
         match self {
             Self::Lint
             | Self::Pure
             | Self::Unit
             | Self::Net
+            | Self::Vm
             | Self::RaftSim
             | Self::Sim
             | Self::Browser
             | Self::Package => cores,
-            Self::Cluster | Self::Docker => cores * 2,
+            Self::Cluster => cores * 3,
+            Self::Docker => cores * 2,
             Self::Edge => 1,
         }
     }
@@ -92,9 +132,13 @@ impl Layer {
     /// The longest that one of its test programs may take before it counts as hanging.
     pub(super) fn limit(self) -> Duration {
         match self {
-            Self::Lint | Self::Pure | Self::Unit | Self::Browser | Self::Net | Self::Package => {
-                super::PROGRAM_LIMIT
-            }
+            Self::Lint
+            | Self::Pure
+            | Self::Unit
+            | Self::Browser
+            | Self::Net
+            | Self::Vm
+            | Self::Package => super::PROGRAM_LIMIT,
             Self::RaftSim | Self::Sim | Self::Cluster | Self::Docker | Self::Edge => {
                 super::PROGRAM_LIMIT * 2
             }
@@ -113,6 +157,7 @@ impl fmt::Display for Layer {
             Self::Cluster => "cluster",
             Self::Browser => "browser",
             Self::Net => "net",
+            Self::Vm => "vm",
             Self::Docker => "docker",
             Self::Edge => "edge",
             Self::Package => "package",
@@ -147,5 +192,13 @@ mod tests {
         check("jaco-docker", "docker", "lib", Layer::Unit);
         check("jaco-net", "net", "test", Layer::Net);
         check("jaco-net", "jaco_net", "lib", Layer::Unit);
+    }
+
+    #[test]
+    fn the_virtual_machine_runs_the_programs_of_another_layer() {
+        assert_eq!((Layer::Vm.programs(), Layer::Vm.arguments()), (Layer::Net, &["--vm"][..]));
+        for layer in Layer::ALL.into_iter().filter(|layer| *layer != Layer::Vm) {
+            assert_eq!((layer.programs(), layer.arguments()), (layer, &[][..]), "{layer}");
+        }
     }
 }

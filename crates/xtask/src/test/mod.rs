@@ -4,24 +4,26 @@
 //! cannot run has failed: no result must not look like success.
 
 mod build;
-mod examples;
 mod layer;
 mod lint;
 mod outcome;
 mod packages;
 mod program;
+mod queue;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 
 use crate::workspace::Workspace;
-use crate::{engine, image, interrupt, process, say};
+use crate::{debian_engine, engine, image, interrupt, previous, process, say};
 use build::Built;
 use layer::Layer;
 use outcome::{Counts, Outcome};
-use program::Effort;
+use program::{Effort, Program, Start};
 
 /// Run the tests, all layers or the named ones
 #[derive(Debug, clap::Args)]
@@ -32,6 +34,10 @@ pub(crate) struct Args {
     /// Try each law of the pure crates on 10,000 cases, not on 256
     #[arg(long)]
     thorough: bool,
+    /// Debian release of the Docker Engine on the machines that tests make, such as trixie or sid; by default, it is the
+    /// installed one
+    #[arg(long, value_name = "RELEASE")]
+    engine: Option<String>,
     /// Arguments for the test programs, such as a part of a test's name
     #[arg(last = true)]
     rest: Vec<String>,
@@ -47,9 +53,18 @@ pub(crate) fn run(workspace: &Workspace, args: &Args, xtask: &clap::Command) -> 
         [] => Layer::ALL.into(),
         chosen => chosen.iter().copied().collect(),
     };
-    let mut run = Run { workspace, args, xtask, built: None, engine: None };
+    let mut run = Run {
+        workspace,
+        args,
+        xtask,
+        previous: None,
+        built: None,
+        engine: None,
+        beside: BTreeMap::new(),
+    };
     let mut outcomes = Vec::new();
     for &layer in &layers {
+        run.begin_beside(layer, &layers);
         say::note(&format!("layer {layer}"));
         let outcome = run.layer(layer, &layers)?;
         if let Some(why) = outcome.trouble.as_ref() {
@@ -97,9 +112,32 @@ struct Run<'a> {
     workspace: &'a Workspace,
     args: &'a Args,
     xtask: &'a clap::Command,
-    /// Kept with its failure, so that each layer that needs it says why it could not run.
+    // Kept with their failures, so that each layer that needs one says why it could not run.
+    /// The programs of the release before.
+    previous: Option<Result<PathBuf, String>>,
     built: Option<Result<Built, String>>,
     engine: Option<Result<engine::Engine, String>>,
+    /// Layers that run beside others.
+    beside: BTreeMap<Layer, Beside>,
+}
+
+/// A layer that runs beside others: how it went, and the lines that are shown in its turn.
+type Beside = JoinHandle<Result<(Outcome, Vec<String>)>>;
+
+impl Drop for Run<'_> {
+    /// What was interrupted ends by itself, and is waited for.
+    fn drop(&mut self) {
+        for (_, begun) in std::mem::take(&mut self.beside) {
+            let _interrupted = begun.join().is_err();
+        }
+    }
+}
+
+/// The result of a layer that ran beside others.
+fn told(begun: Beside) -> Result<Outcome> {
+    let (outcome, lines) = begun.join().map_err(|_| anyhow!("what ran beside it panicked"))??;
+    lines.iter().for_each(|line| say::result(line));
+    Ok(outcome)
 }
 
 impl Run<'_> {
@@ -107,13 +145,22 @@ impl Run<'_> {
     fn layer(&mut self, layer: Layer, layers: &BTreeSet<Layer>) -> Result<Outcome> {
         let begun = Instant::now();
         let ran = match layer {
-            Layer::Lint => lint::run(self.workspace, self.xtask),
+            Layer::Lint => {
+                let (workspace, xtask) = (self.workspace, self.xtask);
+                lint::run(workspace, xtask, || {
+                    if !build::lints(layers) {
+                        return lint::alone(workspace);
+                    }
+                    lint::found(self.need_built(layers)?.warnings)
+                })
+            }
             Layer::Pure
             | Layer::Unit
             | Layer::RaftSim
             | Layer::Sim
             | Layer::Cluster
             | Layer::Net
+            | Layer::Vm
             | Layer::Docker
             | Layer::Browser
             | Layer::Edge
@@ -121,40 +168,64 @@ impl Run<'_> {
         };
         interrupt::check()?;
         let mut outcome = ran.unwrap_or_else(|error| Outcome::cannot_run(format!("{error:#}")));
-        let engine = self.engine.as_ref().and_then(|engine| engine.as_ref().ok());
-        let known = engine.and_then(engine::Engine::pid).into_iter().collect();
-        let left = process::end_orphans(&known)?;
+        let left = process::end_orphans()?;
         if !left.is_empty() {
             outcome.fail(format!("left processes behind: {}", left.join("; ")));
         }
-        outcome.took = begun.elapsed();
+        // One that ran beside others took longer than it was waited for.
+        outcome.took = outcome.took.max(begun.elapsed());
         Ok(outcome)
     }
 
     fn programs(&mut self, layer: Layer, layers: &BTreeSet<Layer>) -> Result<Outcome> {
+        if let Some(begun) = self.beside.remove(&layer) {
+            return told(begun);
+        }
+        let (programs, start) = self.ready(layer, layers)?;
+        queue::run(&programs, &start, &mut say::result)
+    }
+
+    /// Begins the layers that run beside this one. One that cannot begin says so in its own turn.
+    fn begin_beside(&mut self, layer: Layer, layers: &BTreeSet<Layer>) {
+        for &other in layers.iter().filter(|other| other.beside() == Some(layer)) {
+            let Ok((programs, start)) = self.ready(other, layers) else { continue };
+            say::note(&format!("layer {other} begins"));
+            let begun = thread::spawn(move || {
+                let begun = Instant::now();
+                let mut lines = Vec::new();
+                let mut outcome =
+                    queue::run(&programs, &start, &mut |line| lines.push(line.to_owned()))?;
+                outcome.took = begun.elapsed();
+                Ok((outcome, lines))
+            });
+            self.beside.insert(other, begun);
+        }
+    }
+
+    /// The test programs of a layer, and how they are started, once all that they need is there.
+    fn ready(&mut self, layer: Layer, layers: &BTreeSet<Layer>) -> Result<(Vec<Program>, Start)> {
         packages::ensure(layer)?;
         if matches!(layer, Layer::Docker | Layer::Edge) {
             self.need_engine()?;
         }
-        let (workspace, rest) = (self.workspace, &self.args.rest);
+        let mut folders = Vec::new();
+        if layer == Layer::Edge {
+            folders.push(("JACO_PREVIOUS_BIN_DIR", self.need_previous()?));
+        }
+        if let Some(release) = self.args.engine.as_deref() {
+            folders.push(("JACO_ENGINE_DIR", debian_engine::unpacked(self.workspace, release)?));
+        }
+        let arguments = layer.arguments().iter().map(|argument| (*argument).to_owned());
+        let arguments = arguments.chain(self.args.rest.iter().cloned()).collect();
         let effort = if self.args.thorough { Effort::Thorough } else { Effort::Usual };
         let built = self.need_built(layers)?;
-        let programs: Vec<_> =
-            built.programs.iter().filter(|program| program.layer == layer).collect();
+        folders.push(("JACO_BIN_DIR", built.bin_dir.clone()));
+        let programs = built.programs.iter().filter(|program| program.layer == layer.programs());
+        let programs: Vec<Program> = programs.cloned().collect();
         if programs.is_empty() {
             bail!("there is no test program for it");
         }
-        let mut outcome = Outcome::default();
-        for program in programs {
-            outcome.add(program.run(&built.bin_dir, rest, effort, layer.limit())?);
-        }
-        if layer == Layer::Unit && rest.is_empty() {
-            outcome.add(examples::run(workspace, layer.limit())?);
-        }
-        if outcome.counts().is_empty() {
-            outcome.fail("not one test ran".to_owned());
-        }
-        Ok(outcome)
+        Ok((programs, Start { layer, folders, arguments, effort }))
     }
 
     fn need_engine(&mut self) -> Result<()> {
@@ -169,8 +240,19 @@ impl Run<'_> {
         prepared.as_ref().map(|_| ()).map_err(|why| anyhow::anyhow!("no engine to test on: {why}"))
     }
 
+    fn need_previous(&mut self) -> Result<PathBuf> {
+        let workspace = self.workspace;
+        let build = || previous::build(workspace).map_err(|error| format!("{error:#}"));
+        let built = self.previous.get_or_insert_with(build);
+        built.clone().map_err(|why| anyhow::anyhow!("no release to upgrade from: {why}"))
+    }
+
     fn need_built(&mut self, layers: &BTreeSet<Layer>) -> Result<&Built> {
         let workspace = self.workspace;
+        if layers.contains(&Layer::Edge) && self.built.is_none() {
+            // Before this tree, which leaves programs of the same names. The layer that needs it says if it failed.
+            let _known = self.need_previous().is_ok();
+        }
         let build = || build::build(workspace, layers).map_err(|error| format!("{error:#}"));
         let built = self.built.get_or_insert_with(build);
         built.as_ref().map_err(|why| anyhow::anyhow!("it does not build: {why}"))

@@ -75,14 +75,23 @@ const IP: Needed =
 const NFT: Needed =
     Needed { program: "nft", package: "nftables", purpose: "loads the rules of routers" };
 
+const IPERF3: Needed =
+    Needed { program: "iperf3", package: "iperf3", purpose: "measures throughput" };
+
+const PING: Needed =
+    Needed { program: "ping", package: "iputils-ping", purpose: "measures round trips" };
+
+const QEMU: Needed = Needed {
+    program: "qemu-system-x86_64",
+    package: "qemu-system-x86",
+    purpose: "boots a kernel that has WireGuard",
+};
+
 /// What builds sites, sends, measures and captures in the layer of packets.
-const PACKETS: [Needed; 5] = [
-    IP,
-    NFT,
-    TCPDUMP,
-    Needed { program: "iperf3", package: "iperf3", purpose: "measures throughput" },
-    Needed { program: "ping", package: "iputils-ping", purpose: "measures round trips" },
-];
+const PACKETS: [Needed; 5] = [IP, NFT, TCPDUMP, IPERF3, PING];
+
+/// The same for a machine in which that is done once more.
+const MACHINE: [Needed; 6] = [IP, NFT, TCPDUMP, IPERF3, PING, QEMU];
 
 /// What makes packages and a fresh Debian to install them in, and the shells and the reader that they bring files for.
 const PACKAGING: [Needed; 10] = [
@@ -107,13 +116,16 @@ const PACKAGING: [Needed; 10] = [
 /// # Errors
 /// If something is missing and cannot be installed: the layer would prove less than it says.
 pub(super) fn ensure(layer: Layer) -> Result<()> {
-    for Needed { program, package, purpose } in needed(layer) {
-        if engine::find(program).is_none() {
-            engine::install(&[package])
-                .with_context(|| format!("layer {layer} needs {program}: it {purpose}"))?;
-        }
+    let missing = || needed(layer).iter().filter(|needed| engine::find(needed.program).is_none());
+    let packages: Vec<_> = missing().map(|needed| needed.package).collect();
+    if packages.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    let needs = || {
+        let needs = missing().map(|it| format!("{}: it {}", it.program, it.purpose));
+        format!("layer {layer} needs {}", needs.collect::<Vec<_>>().join("; "))
+    };
+    engine::install(&packages).with_context(needs)
 }
 
 fn needed(layer: Layer) -> &'static [Needed] {
@@ -123,6 +135,7 @@ fn needed(layer: Layer) -> &'static [Needed] {
         Layer::Cluster => &[STRACE, FAKETIME, PEBBLE, CURL],
         Layer::Browser => &BROWSER,
         Layer::Net => &PACKETS,
+        Layer::Vm => &MACHINE,
         Layer::Docker => &[REGISTRY, TCPDUMP, PEBBLE, TESTSSL, SLOWHTTPTEST],
         Layer::Edge => &[IP, NFT, CURL, CHROMIUM, CHROMEDRIVER, CERTUTIL],
         Layer::Package => &PACKAGING,
@@ -145,6 +158,8 @@ mod tests {
         check(Layer::Cluster, &["strace", "faketime", "pebble", "curl"]);
         check(Layer::Browser, &["chromium", "chromedriver", "certutil"]);
         check(Layer::Net, &["ip", "nft", "tcpdump", "iperf3", "ping"]);
+        let in_a_machine = ["ip", "nft", "tcpdump", "iperf3", "ping", "qemu-system-x86_64"];
+        check(Layer::Vm, &in_a_machine);
         let on_engines = ["docker-registry", "tcpdump", "pebble", "testssl", "slowhttptest"];
         check(Layer::Docker, &on_engines);
         check(Layer::Edge, &["ip", "nft", "curl", "chromium", "chromedriver", "certutil"]);

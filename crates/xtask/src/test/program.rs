@@ -1,6 +1,6 @@
 //! One test program, run as `cargo test` would run it: in its package's folder, with its package's variables.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ impl Effort {
 }
 
 /// A built test program.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Program {
     /// Package and target.
     pub(super) name: String,
@@ -40,43 +40,51 @@ pub(super) struct Program {
     pub(super) package: Package,
 }
 
+/// How the test programs of a layer are started.
+#[derive(Debug, Clone)]
+pub(super) struct Start {
+    pub(super) layer: Layer,
+    /// Folders of programs that tests start, each with the variable that tells them.
+    pub(super) folders: Vec<(&'static str, PathBuf)>,
+    pub(super) arguments: Vec<String>,
+    pub(super) effort: Effort,
+}
+
 impl Program {
-    /// Runs it. `bin_dir` reaches the tests as `JACO_BIN_DIR`.
+    /// Runs it, and shows each of its lines.
     ///
     /// # Errors
     /// If it was interrupted.
-    pub(super) fn run(
-        &self,
-        bin_dir: &Path,
-        rest: &[String],
-        effort: Effort,
-        limit: Duration,
-    ) -> Result<Outcome> {
+    pub(super) fn run(&self, start: &Start, show: impl FnMut(&str)) -> Result<Outcome> {
         let folder = self.package.manifest.parent().expect("a manifest lies in a folder");
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let mut command = Command::new(&self.executable);
+        let mut command = match start.layer.beside() {
+            // It takes what others leave.
+            Some(_) => Command::new("nice"),
+            None => Command::new(&self.executable),
+        };
+        if start.layer.beside().is_some() {
+            command.args(["-n", "10"]).arg(&self.executable);
+        }
+        let (cases, times) = start.effort.of(self.layer);
         command
             .current_dir(folder)
             .env("CARGO_MANIFEST_DIR", folder)
             .env("CARGO_PKG_NAME", &self.package.name)
-            .env("JACO_BIN_DIR", bin_dir)
             .env("RUST_TEST_THREADS", self.layer.tests_at_once(cores).to_string())
-            .args(rest);
-        let (cases, times) = effort.of(self.layer);
-        command.envs(cases.map(|cases| ("PROPTEST_CASES", cases)));
-        run(&self.name, &mut command, limit * times, say::result)
+            .envs(start.folders.iter().map(|(name, folder)| (name, folder)))
+            .envs(cases.map(|cases| ("PROPTEST_CASES", cases)))
+            .args(&start.arguments);
+        run(&self.name, &mut command, start.layer.limit() * times, show)
     }
 }
 
-/// Runs a command that prints as test programs do.
-///
-/// # Errors
-/// If it was interrupted.
-pub(super) fn stream(name: &str, command: &mut Command, limit: Duration) -> Result<Outcome> {
-    run(name, command, limit, say::result)
-}
-
-fn run(name: &str, command: &mut Command, limit: Duration, show: fn(&str)) -> Result<Outcome> {
+fn run(
+    name: &str,
+    command: &mut Command,
+    limit: Duration,
+    mut show: impl FnMut(&str),
+) -> Result<Outcome> {
     say::note(&format!("running {name}"));
     let mut counts = Counts::default();
     let ended = process::stream(command, limit, |line| {

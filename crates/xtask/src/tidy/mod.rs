@@ -6,6 +6,7 @@ mod circles;
 mod commands;
 mod dependencies;
 mod document;
+mod examples;
 mod frozen;
 mod glossary;
 mod language;
@@ -72,6 +73,7 @@ fn rules(workspace: &Workspace, tree: &Tree, xtask: &clap::Command) -> Vec<Findi
     let mut findings = layering::check(&workspace.packages);
     findings.extend(circles::check(tree));
     findings.extend(commands::check(tree, xtask));
+    findings.extend(examples::check(tree));
     findings.extend(glossary::check(tree));
     findings.extend(glossary::missing_files(tree));
     findings.extend(language::check(tree));

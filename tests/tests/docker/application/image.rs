@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::chown;
 use std::process::Command;
 
-use crate::root::Root;
+use jaco_testkit::root::Root;
 
 pub(super) const IMAGE: &str = "jaco-application:v1";
 

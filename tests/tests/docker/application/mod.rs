@@ -11,8 +11,8 @@ use std::time::Duration;
 use jaco_testkit::{eventually_within, router, v1};
 use rustix::process::Signal;
 
-use crate::root::Root;
 use jaco_testkit::engines::{Machines, PATIENCE};
+use jaco_testkit::root::Root;
 use jaco_testkit::{ran, succeeded};
 use stream::Stream;
 use wire::Capture;

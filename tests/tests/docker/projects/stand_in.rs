@@ -10,8 +10,8 @@ use std::process::Stdio;
 
 use tempfile::TempDir;
 
-use crate::packages;
 use jaco_testkit::engines::Dockerd;
+use jaco_testkit::packages;
 use jaco_testkit::ran;
 
 const PACKAGE: &str = "busybox-static";

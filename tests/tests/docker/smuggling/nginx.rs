@@ -7,7 +7,7 @@ use jaco_testkit::engines::Machines;
 use serde_json::Value;
 
 use crate::edged;
-use crate::root::Root;
+use jaco_testkit::root::Root;
 
 const IMAGE: &str = "jaco-nginx:v1";
 

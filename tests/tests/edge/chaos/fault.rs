@@ -1,4 +1,5 @@
-//! What happens to a machine: processes that end or stand still, rules that are gone, packets that are lost.
+//! What happens to a machine: processes that end or stand still, rules that are gone, packets that are lost, a disk that
+//! is full.
 
 use std::time::{Duration, Instant};
 
@@ -6,6 +7,7 @@ use jaco_testkit::engines::Lost;
 use jaco_testkit::{eventually_within, ran, router};
 use rustix::process::Signal;
 
+use super::disk::Disks;
 use crate::ends::{self, hang_up, kill_router, router_is_back};
 use crate::load::{Failure, Kind, PATIENCE as ANSWERED};
 use crate::outside::Outside;
@@ -26,32 +28,51 @@ pub(crate) enum Fault {
     DaemonKilled,
     /// SIGSTOP, until it ends.
     DaemonFrozen,
+    /// Nothing more can be written where the daemon has its data, until it ends.
+    DiskFull,
     /// `kill -9`; the daemon starts another one.
     RouterKilled,
     /// SIGSTOP, until it ends: nothing passes the tunnel.
     RouterFrozen,
+    /// `nft flush ruleset` where the router has its rules.
+    RulesFlushed,
     /// `kill -9`; the daemon starts another one.
     EdgeKilled,
+    /// SIGSTOP, until it ends: requests wait.
+    EdgeFrozen,
     /// Another process takes its place.
     EdgeReplaced,
     /// Its containers go on.
     EngineStopped,
-    /// `nft flush ruleset` where the router has its rules.
-    RulesFlushed,
+    /// `kill -9`; its containers go on.
+    EngineKilled,
     /// Packets are lost until it ends.
     Lost(Lost),
 }
 
+/// What of a machine a fault is one of: two faults of one part are not told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Daemon,
+    Router,
+    Edge,
+    Engine,
+    Wire,
+}
+
 impl Fault {
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::DaemonKilled,
         Self::DaemonFrozen,
+        Self::DiskFull,
         Self::RouterKilled,
         Self::RouterFrozen,
+        Self::RulesFlushed,
         Self::EdgeKilled,
+        Self::EdgeFrozen,
         Self::EdgeReplaced,
         Self::EngineStopped,
-        Self::RulesFlushed,
+        Self::EngineKilled,
         Self::Lost(Lost::Sent),
         Self::Lost(Lost::Received),
         Self::Lost(Lost::Everything),
@@ -59,45 +80,120 @@ impl Fault {
 
     /// The longest that it lasts: packets are lost for longer than a node may be silent until others take its place.
     pub(crate) fn longest(self) -> Duration {
-        Duration::from_secs(if matches!(self, Self::Lost(_)) { 20 } else { 6 })
+        Duration::from_secs(if self.part() == Part::Wire { 20 } else { 6 })
     }
 
-    pub(crate) async fn begin(self, outside: &mut Outside, at: usize) {
+    fn part(self) -> Part {
         match self {
-            Self::DaemonKilled => outside.machines.cluster.nodes[at].kill(),
-            Self::DaemonFrozen => outside.machines.cluster.nodes[at].pause(),
-            Self::RouterKilled => {
-                kill_router(outside, at);
-                router_is_back(outside, at).await;
-            }
-            Self::RouterFrozen => signal_router(outside, at, Signal::STOP),
-            Self::EdgeKilled => {
-                let edge = outside.edge(at);
-                router::end(edge);
-                outside.has_another_edge(at, edge).await;
-            }
-            Self::EdgeReplaced => {
-                let edge = outside.edge(at);
-                hang_up(edge);
-                outside.has_another_edge(at, edge).await;
-            }
-            Self::EngineStopped => outside.machines.engines[at].end(Signal::TERM),
-            Self::RulesFlushed => {
-                ran(outside.machines.at_router(at).args(["nft", "flush", "ruleset"]));
-            }
-            Self::Lost(lost) => outside.machines.lose(at, lost),
+            Self::DaemonKilled | Self::DaemonFrozen | Self::DiskFull => Part::Daemon,
+            Self::RouterKilled | Self::RouterFrozen | Self::RulesFlushed => Part::Router,
+            Self::EdgeKilled | Self::EdgeFrozen | Self::EdgeReplaced => Part::Edge,
+            Self::EngineStopped | Self::EngineKilled => Part::Engine,
+            Self::Lost(_) => Part::Wire,
         }
     }
 
-    pub(crate) async fn end(self, outside: &mut Outside, at: usize) {
-        match self {
-            Self::DaemonKilled => outside.machines.restart(at).await,
-            Self::DaemonFrozen => outside.machines.cluster.nodes[at].resume(),
-            Self::RouterFrozen => signal_router(outside, at, Signal::CONT),
-            Self::RouterKilled | Self::EdgeKilled | Self::EdgeReplaced => {}
-            Self::EngineStopped => outside.machines.engines[at].boot().await,
-            Self::RulesFlushed => rules_are_back(outside, at).await,
-            Self::Lost(_) => outside.machines.lose_nothing(),
+    /// Whether the machine's daemon takes no part in the cluster meanwhile.
+    pub(crate) fn takes_the_vote(self) -> bool {
+        matches!(self.part(), Part::Daemon | Part::Wire)
+    }
+
+    /// Whether the machine has no daemon meanwhile that works.
+    pub(crate) fn is_of_the_daemon(self) -> bool {
+        self.part() == Part::Daemon
+    }
+}
+
+/// A fault of one machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) fault: Fault,
+    pub(crate) at: usize,
+}
+
+impl Place {
+    /// Whether both can happen at once, and leave the cluster a quorum.
+    pub(crate) fn is_compatible_with(self, other: Self) -> bool {
+        match self.at == other.at {
+            true => self.fault.part() != other.fault.part(),
+            false => !(self.fault.takes_the_vote() && other.fault.takes_the_vote()),
+        }
+    }
+
+    pub(crate) async fn begin(self, outside: &mut Outside, disks: &Disks) -> Begun {
+        let (at, begun) = (self.at, Instant::now());
+        let edge = match self.fault.part() {
+            Part::Edge => Some(outside.edge(at)),
+            Part::Daemon | Part::Router | Part::Engine | Part::Wire => None,
+        };
+        match self.fault {
+            Fault::DaemonKilled => outside.machines.cluster.nodes[at].kill(),
+            Fault::DaemonFrozen => outside.machines.cluster.nodes[at].pause(),
+            Fault::DiskFull => disks.fill(at),
+            Fault::RouterKilled => kill_router(outside, at),
+            Fault::RouterFrozen => signal_router(outside, at, Signal::STOP),
+            Fault::RulesFlushed => {
+                ran(outside.machines.at_router(at).args(["nft", "flush", "ruleset"]));
+            }
+            Fault::EdgeKilled => edge.into_iter().for_each(router::end),
+            Fault::EdgeFrozen => edge.into_iter().for_each(|edge| ends::signal(edge, Signal::STOP)),
+            Fault::EdgeReplaced => edge.into_iter().for_each(hang_up),
+            Fault::EngineStopped => outside.machines.engines[at].end(Signal::TERM),
+            Fault::EngineKilled => outside.machines.engines[at].end(Signal::KILL),
+            Fault::Lost(lost) => outside.machines.lose(at, lost),
+        }
+        Begun { place: self, begun, edge }
+    }
+}
+
+/// A fault that has begun.
+pub(crate) struct Begun {
+    pub(crate) place: Place,
+    pub(crate) begun: Instant,
+    /// The process that was the machine's edge, where that is what it is about.
+    edge: Option<u32>,
+}
+
+impl Begun {
+    /// Does what ends it.
+    pub(crate) async fn end(&self, outside: &mut Outside, disks: &Disks) {
+        let at = self.place.at;
+        match self.place.fault {
+            Fault::DaemonKilled => outside.machines.restart(at).await,
+            Fault::DaemonFrozen => outside.machines.cluster.nodes[at].resume(),
+            Fault::DiskFull => disks.empty(at, &mut outside.machines).await,
+            Fault::RouterFrozen => signal_router(outside, at, Signal::CONT),
+            Fault::EdgeFrozen => {
+                self.edge.into_iter().for_each(|edge| ends::signal(edge, Signal::CONT));
+            }
+            Fault::EngineStopped => outside.machines.engines[at].boot().await,
+            Fault::EngineKilled => {
+                outside.machines.engines[at].is_over().await;
+                outside.machines.engines[at].boot().await;
+            }
+            Fault::Lost(_) => outside.machines.lose_nothing(),
+            Fault::RouterKilled | Fault::RulesFlushed | Fault::EdgeKilled | Fault::EdgeReplaced => {
+            }
+        }
+    }
+
+    /// Waits until what it ended is there again, once all faults of the machine are over.
+    pub(crate) async fn has_recovered(&self, outside: &Outside) {
+        let at = self.place.at;
+        match self.place.fault {
+            Fault::RouterKilled => router_is_back(outside, at).await,
+            Fault::RulesFlushed => rules_are_back(outside, at).await,
+            Fault::EdgeKilled | Fault::EdgeReplaced => {
+                outside.has_another_edge(at, self.edge.expect("its process is known")).await;
+            }
+            Fault::DaemonKilled
+            | Fault::DaemonFrozen
+            | Fault::DiskFull
+            | Fault::RouterFrozen
+            | Fault::EdgeFrozen
+            | Fault::EngineStopped
+            | Fault::EngineKilled
+            | Fault::Lost(_) => {}
         }
     }
 }
@@ -114,35 +210,73 @@ async fn rules_are_back(outside: &Outside, at: usize) {
     .await;
 }
 
+/// Who starts another process on a machine when one has ended there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Daemon {
+    There,
+    /// Nobody, until the other fault of the machine is over.
+    Out,
+}
+
 /// A fault of a machine, with its times.
 #[derive(Debug)]
 pub(crate) struct Spell {
-    pub(crate) fault: Fault,
-    pub(crate) at: usize,
+    pub(crate) place: Place,
+    pub(crate) daemon: Daemon,
     pub(crate) begun: Instant,
+    /// When all was there again.
     pub(crate) ended: Instant,
 }
 
 impl Spell {
     /// Whether a request could not be answered because of it; most faults fail no request at all.
     pub(crate) fn excuses(&self, failure: &Failure) -> bool {
-        let is_own = failure.edge == Outside::address(self.at);
+        let is_own = failure.edge == Outside::address(self.place.at);
         let is_open = failure.asked + ANSWERED >= self.begun;
+        let until = |pause: Duration| is_open && failure.asked <= self.ended + pause;
         // What is in flight to an instance is lost with it, unless it can be repeated.
         let in_flight =
             is_open && failure.kind != Kind::Get && failure.asked <= self.begun + UNNOTICED;
-        match self.fault {
-            Fault::Lost(_) => {
-                in_flight || is_own && is_open && failure.asked <= self.ended + RECONNECTED
+        match (self.place.fault, self.daemon) {
+            (Fault::Lost(_), _) => in_flight || is_own && until(RECONNECTED),
+            (Fault::RouterFrozen, _) | (Fault::RouterKilled, Daemon::Out) => in_flight,
+            (Fault::EdgeKilled, Daemon::There) => {
+                is_own && failure.connected.is_some_and(|at| at <= self.begun)
             }
-            Fault::RouterFrozen => in_flight,
-            Fault::EdgeKilled => is_own && failure.connected.is_some_and(|at| at <= self.begun),
-            Fault::DaemonKilled
-            | Fault::DaemonFrozen
-            | Fault::RouterKilled
-            | Fault::EdgeReplaced
-            | Fault::EngineStopped
-            | Fault::RulesFlushed => false,
+            (Fault::EdgeKilled, Daemon::Out) => is_own && until(Duration::ZERO),
+            (
+                Fault::DaemonKilled
+                | Fault::DaemonFrozen
+                | Fault::DiskFull
+                | Fault::RouterKilled
+                | Fault::RulesFlushed
+                | Fault::EdgeFrozen
+                | Fault::EdgeReplaced
+                | Fault::EngineStopped
+                | Fault::EngineKilled,
+                _,
+            ) => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every fault has another one beside it, on the same machine and on another, and no two of them take the quorum.
+    #[test]
+    fn two_faults_leave_a_quorum() {
+        for fault in Fault::ALL {
+            let place = Place { fault, at: 0 };
+            for at in [0, 1] {
+                let others = Fault::ALL.map(|fault| Place { fault, at });
+                let beside: Vec<_> =
+                    others.into_iter().filter(|it| place.is_compatible_with(*it)).collect();
+                assert!(beside.len() >= 8, "{place:?} with {beside:?}");
+                let votes = |it: &Place| it.fault.takes_the_vote() && fault.takes_the_vote();
+                assert!(at == 0 || !beside.iter().any(votes), "{place:?} with {beside:?}");
+            }
         }
     }
 }

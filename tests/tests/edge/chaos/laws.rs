@@ -53,8 +53,7 @@ pub(crate) async fn one_instance_for_each_slot(
 ) {
     eventually_within(PATIENCE, "each slot has one instance", || async {
         let status = outside.machines.cluster.overview(0).await?;
-        let ours: Vec<_> =
-            status.replicas.into_iter().filter(|one| one.deployment == "shop").collect();
+        let ours = status.replicas;
         let told: BTreeSet<String> = ours
             .iter()
             .filter(|one| one.state == "running" && one.retiring.is_none())
@@ -72,10 +71,10 @@ pub(crate) async fn one_instance_for_each_slot(
     addresses.look(&replicas, Instant::now()).unwrap_or_else(|law| panic!("{law}"));
 }
 
-/// Replica, node and container of all that runs for the service on the machines.
+/// Replica, node and container of all that runs on the machines.
 fn containers(outside: &Outside) -> BTreeSet<String> {
     let format = "{{.Label \"jaco.replica_id\"}} {{.ID}}";
-    let filter = "label=jaco.deployment=shop";
+    let filter = "label=jaco.replica_id";
     let args = ["ps", "--no-trunc", "--filter", filter, "--format", format];
     let mut found = BTreeSet::new();
     for (at, engine) in outside.machines.engines.iter().enumerate() {

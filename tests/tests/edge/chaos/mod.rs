@@ -1,9 +1,9 @@
-//! Faults of machines, drawn by a seed, while users change what runs, clients ask the edges, and others write to the
-//! cluster and read from it.
+//! Faults of machines, one or two at a time, drawn by a seed, while users change what runs, clients ask the edges, others
+//! write to the cluster and read from it, and others do so with a database that it runs.
 
+mod database;
+mod disk;
 mod fault;
-mod growing_set;
-mod history;
 mod laws;
 mod wire;
 
@@ -13,11 +13,13 @@ use std::time::{Duration, Instant};
 use jaco_testkit::random::Random;
 use jaco_testkit::succeeded;
 
-use self::fault::{Fault, Spell};
-use self::history::History;
+use self::database::Database;
+use self::disk::Disks;
+use self::fault::{Begun, Daemon, Fault, Place, Spell};
 use self::laws::{Addresses, no_panic, one_instance_for_each_slot};
 use self::wire::Wire;
 use crate::asked::asked;
+use crate::history::History;
 use crate::outside::{Outside, Replicas};
 use crate::rate::Rate;
 
@@ -27,15 +29,15 @@ const SEED: &str = "JACO_CHAOS_SEED";
 /// What a run draws by itself: a run that fails does so again.
 const USUAL_SEED: u64 = 1;
 
-/// Instances of the service between rounds.
+/// Instances of the service between rounds; the database is another one.
 const SLOTS: usize = 6;
 
 /// The shortest that a fault lasts.
 const SHORTEST: Duration = Duration::from_secs(1);
 
-/// R-FAULT-1, R-EDGE-1, NET-4: one machine after the other has a fault, and the cluster's state stays linearizable; no request
-/// fails but those that [`Spell::excuses`] names; no POST arrives twice; afterwards each slot has one instance, no
-/// address came back too soon, and nothing went between machines in clear text.
+/// R-FAULT-1, R-EDGE-1, NET-4: machines have faults, one or two at once, and the cluster's state and the rows of its database
+/// stay linearizable; no request fails but those that [`Spell::excuses`] names; no POST arrives twice; afterwards each slot
+/// has one instance, no address came back too soon, and nothing went between machines in clear text.
 ///
 /// Every fault there is comes at least once. `JACO_CHAOS_MINUTES` asks for more, `JACO_CHAOS_SEED` for other choices.
 #[tokio::test(flavor = "multi_thread")]
@@ -45,28 +47,34 @@ async fn no_fault_of_a_machine_breaks_a_law() {
     println!("{SEED}={seed}");
     let mut random = Random::new(seed);
     let mut outside = Outside::start(Replicas::Everywhere).await;
+    let disks = Disks::give(&mut outside.machines).await;
     let wire = Wire::start(&outside.machines).await;
+    let database = Database::start(&outside).await;
     let history = History::start(&outside.machines);
     let load = outside.load(&[0, 1, 2], Rate(150));
     let (mut spells, mut addresses, begun) = (Vec::new(), Addresses::default(), Instant::now());
-    let mut left = Vec::new();
-    while begun.elapsed() < wanted || spells.len() < Fault::ALL.len() {
+    let (mut left, mut rounds) = (Fault::ALL.to_vec(), 0);
+    while begun.elapsed() < wanted || !left.is_empty() {
         if left.is_empty() {
             left.extend(Fault::ALL);
         }
-        let fault = left.swap_remove(random.below(left.len()));
-        let spell = round(&mut outside, fault, &mut random, &history).await;
-        println!("{:?} after {:?}, {} requests failed", spell, begun.elapsed(), load.failed());
-        spells.push(spell);
+        let places = drawn(&mut left, &mut random);
+        let ended = round(&mut outside, &disks, &places, &mut random, &history).await;
+        show(&format!("{ended:?} after {:?}, {} requests failed", begun.elapsed(), load.failed()));
+        spells.extend(ended);
+        rounds += 1;
         load.goes_on().await;
-        one_instance_for_each_slot(&outside, SLOTS, &mut addresses).await;
+        database.goes_on().await;
+        one_instance_for_each_slot(&outside, SLOTS + 1, &mut addresses).await;
     }
     let (added, read) = history.end().await;
+    let (rows, reads) = database.end();
     let outcome = load.end();
     let mut faults = BTreeMap::<_, usize>::new();
-    spells.iter().for_each(|spell| *faults.entry(spell.fault).or_default() += 1);
+    spells.iter().for_each(|spell| *faults.entry(spell.place.fault).or_default() += 1);
     println!(
-        "{:?}: {faults:?}; {} requests, {} failed that had to; {added} writes, {read} reads",
+        "{:?}, {rounds} rounds: {faults:?}; {} requests, {} failed that had to; {added} writes, {read} reads; {rows} \
+         rows, {reads} reads of them",
         begun.elapsed(),
         outcome.requests,
         outcome.failures.len()
@@ -76,29 +84,75 @@ async fn no_fault_of_a_machine_breaks_a_law() {
     no_panic(&outside);
 }
 
-/// A fault, a change that a user makes meanwhile, and the end of the fault.
+/// Where a fault happens, and mostly another one beside it; of both, one of those that are `left`, if that can be.
+fn drawn(left: &mut Vec<Fault>, random: &mut Random) -> Vec<Place> {
+    let fault = left.swap_remove(random.below(left.len()));
+    let first = Place { fault, at: random.below(3) };
+    let mut places = vec![first];
+    if random.below(4) > 0 {
+        let all = Fault::ALL.into_iter().flat_map(|fault| [0, 1, 2].map(|at| Place { fault, at }));
+        let mut beside: Vec<_> = all.filter(|other| first.is_compatible_with(*other)).collect();
+        if beside.iter().any(|place| left.contains(&place.fault)) {
+            beside.retain(|place| left.contains(&place.fault));
+        }
+        let second = beside[random.below(beside.len())];
+        left.retain(|fault| *fault != second.fault);
+        places.push(second);
+    }
+    places
+}
+
+/// What begins or ends, of which place of a round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Step {
+    Begin(usize),
+    End(usize),
+}
+
+/// When the faults of a round begin and end: the second one begins while the first one lasts.
+fn steps(places: &[Place], random: &mut Random) -> Vec<(Duration, Step)> {
+    let (mut steps, mut begin, mut lasts) = (Vec::new(), Duration::ZERO, None);
+    for (number, place) in places.iter().enumerate() {
+        begin += lasts.map(|lasts| random.up_to(lasts)).unwrap_or_default();
+        let next = SHORTEST + random.up_to(place.fault.longest());
+        steps.extend([(begin, Step::Begin(number)), (begin + next, Step::End(number))]);
+        lasts = Some(next);
+    }
+    steps.sort_unstable();
+    steps
+}
+
+/// Faults, a change that a user makes meanwhile, and the end of the faults.
 async fn round(
     outside: &mut Outside,
-    fault: Fault,
+    disks: &Disks,
+    places: &[Place],
     random: &mut Random,
     history: &History,
-) -> Spell {
-    let at = random.below(3);
-    let lasts = SHORTEST + random.up_to(fault.longest());
-    let begun = Instant::now();
-    fault.begin(outside, at).await;
-    let by = (at + 1 + random.below(2)) % 3;
-    let change = random.one_of(&["restart", "fewer", "more"]);
-    let args: &[&str] = match change {
-        "restart" => &["restart", "shop/web", "--detach"],
-        "fewer" => &["scale", "shop/web=3", "--detach"],
-        _ => &["scale", "shop/web=8", "--detach"],
-    };
-    show(&format!("{fault:?} of n{} for {lasts:?}, {change} at n{}", at + 1, by + 1));
-    succeeded(&outside.machines.cluster.cli(by, args));
-    tokio::time::sleep(lasts.saturating_sub(begun.elapsed())).await;
+) -> Vec<Spell> {
+    let steps = steps(places, random);
+    let takes_part =
+        |at: &usize| !places.iter().any(|it| it.at == *at && it.fault.takes_the_vote());
+    let users: Vec<usize> = (0..3).filter(takes_part).collect();
+    let (by, change) = (users[random.below(users.len())], random.below(4));
+    show(&format!("{steps:?} of {places:?}, change {change} at n{}", by + 1));
+    let (from, mut begun) = (Instant::now(), Vec::<Begun>::new());
+    for (after, step) in steps {
+        tokio::time::sleep(after.saturating_sub(from.elapsed())).await;
+        match step {
+            Step::Begin(number) => {
+                begun.push(places[number].begin(outside, disks).await);
+                if number + 1 == places.len() {
+                    changed(outside, by, change);
+                }
+            }
+            Step::End(number) => begun[number].end(outside, disks).await,
+        }
+    }
     let over = Instant::now();
-    fault.end(outside, at).await;
+    for fault in &begun {
+        fault.has_recovered(outside).await;
+    }
     let ended = Instant::now();
     outside.machines.cluster.settled().await;
     history.goes_on().await;
@@ -106,9 +160,28 @@ async fn round(
     let scale = format!("shop/web={SLOTS}");
     succeeded(&outside.machines.cluster.cli(by, &["scale", &scale, "--timeout", "90s"]));
     outside.are_serving(3).await;
-    let (ending, all) = (ended - over, ended.elapsed());
-    show(&format!("{ending:?} to end, {settled:?} until all agreed, {all:?} until all ran"));
-    Spell { fault, at, begun, ended }
+    let (recovered, all) = (ended - over, ended.elapsed());
+    show(&format!(
+        "{recovered:?} until recovered, {settled:?} until all agreed, {all:?} until all ran"
+    ));
+    let is_out = |at: usize| {
+        let out = |place: &Place| place.at == at && place.fault.is_of_the_daemon();
+        if places.iter().any(out) { Daemon::Out } else { Daemon::There }
+    };
+    let spell =
+        |it: Begun| Spell { place: it.place, daemon: is_out(it.place.at), begun: it.begun, ended };
+    begun.into_iter().map(spell).collect()
+}
+
+/// What a user changes at a node.
+fn changed(outside: &Outside, by: usize, change: usize) {
+    let args: &[&str] = match change {
+        0 => &["restart", "shop/web", "--detach"],
+        1 => &["scale", "shop/web=3", "--detach"],
+        2 => &["scale", "shop/web=8", "--detach"],
+        _ => &["restart", "store/db", "--detach"],
+    };
+    succeeded(&outside.machines.cluster.cli(by, args));
 }
 
 /// Shown with the test's failure.

@@ -185,7 +185,8 @@ impl Cluster for ClusterService {
         request: Request<v1::ListBackupSchedulesRequest>,
     ) -> Result<Response<v1::ListBackupSchedulesResponse>, Status> {
         let (member, _) = self.context.identify(&request)?;
-        member.caught_up().await.map_err(|rejection| to_status(&rejection))?;
+        let reached = member.reached(request.get_ref().min_index).await;
+        reached.map_err(|rejection| to_status(&rejection))?;
         let now = member.clock.now();
         let schedules = member.store.read(|state| backup_schedules::list(state, now));
         Ok(Response::new(v1::ListBackupSchedulesResponse { schedules }))

@@ -306,8 +306,9 @@ mod tests {
         let refused = understood_by_all(&members(&[own, "0.0.1", ""])).unwrap_err();
         assert_eq!(refused.code, ErrorCode::NetworksNotEnabled);
         let others = "n2 runs version 0.0.1, n3 has not reported its version yet";
-        let message =
-            format!("networks can be enabled once all members run version {own}: {others}");
+        let message = format!(
+            "networks can be enabled once all members run version 0.1.0 or later: {others}"
+        );
         assert_eq!(refused.message, message);
         assert_eq!(refused.details["members"], others);
     }

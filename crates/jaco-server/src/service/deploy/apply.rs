@@ -136,7 +136,7 @@ fn stored(member: &Member) -> Stored {
 }
 
 /// Removes what older members cannot read: they stop at an entry with privileges. The retention is set once
-/// all members run this version.
+/// all members know it.
 fn for_all_members(
     state: &ClusterState,
     mut spec: DeploymentSpec,

@@ -112,6 +112,7 @@ impl Peer for PeerService {
         let engine = match (message.engine_up, message.disk_full.is_empty()) {
             (true, true) => EngineSignal::Up,
             (true, false) => EngineSignal::DiskFull(message.disk_full),
+            (false, _) if message.engine_unknown => EngineSignal::Unknown,
             (false, _) => EngineSignal::Down(message.engine_error),
         };
         let now = member.clock.now();

@@ -8,7 +8,7 @@ use jaco_proto::v1;
 use jaco_scheduler::rebalance::{self, Concerned, Goal, Pressure};
 use jaco_state::ClusterState;
 use jaco_state::command::Rebalance;
-use jaco_types::{Author, ErrorCode, Rejection};
+use jaco_types::{Author, Rejection};
 
 use super::top::{larger, recent_samples};
 use crate::forward::Write;
@@ -27,11 +27,6 @@ impl Write for v1::RebalanceRequest {
     ) -> Result<v1::RebalanceResponse, Rejection> {
         let turn = member.gate.turn().await?;
         let state = member.store.read(ClusterState::for_decisions);
-        if self.apply && !member.rebalance.is_understood(&state) {
-            let message = "moves cannot be made while nodes run different versions: upgrade all nodes, \
-                           then try again";
-            return Err(Rejection::new(ErrorCode::Unavailable, message));
-        }
         let now = member.clock.now();
         let pressure = recent_samples(member, now);
         let (hottest, hottest_pressure) = hottest(&state, &pressure).unwrap_or_default();

@@ -32,6 +32,7 @@ use crate::opened::{Opener, unreadable};
 use crate::service::audit_action::audit;
 use crate::service::cluster::disabled;
 use crate::service::cluster::notify::filter_info;
+use crate::service::upgraded::by_all;
 use crate::status::{from_propose_error, to_status};
 use crate::view;
 
@@ -49,13 +50,13 @@ type Parts = mpsc::Receiver<Result<v1::BackupPart, Status>>;
 /// Starts a backup of everything that is committed by now, after an audit event about who takes it.
 ///
 /// # Errors
-/// When this node cannot catch up or the event cannot be written; `unavailable` while members run another version,
+/// When this node cannot catch up or the event cannot be written; `unavailable` while a member does not know the event,
 /// which may not know the event.
 pub(super) async fn take(member: Arc<Member>, by: Author) -> Result<Parts, Rejection> {
     member.store.catch_up().await.map_err(|error| from_propose_error(&error))?;
     let state = member.store.snapshot();
     let meta = state.meta.clone().ok_or_else(unknown)?;
-    same_version(&state)?;
+    known_by_all(&state)?;
     let payload = [("raft_index".to_owned(), state.index.to_string())].into();
     audit(&member, by, AuditKind::BackupTaken, payload).await?;
     let (sender, receiver) = mpsc::channel(QUEUED_PARTS);
@@ -95,17 +96,9 @@ fn made(source: Source<'_>) -> impl Iterator<Item = Result<v1::BackupPart, Rejec
     order(source.state).into_iter().map(made)
 }
 
-/// Refuses while a member runs another version: it would stop at an event that it does not know.
-fn same_version(state: &ClusterState) -> Result<(), Rejection> {
-    let own = env!("CARGO_PKG_VERSION");
-    let Some(other) = state.nodes.values().find(|node| node.facts.version != own) else {
-        return Ok(());
-    };
-    let message = format!(
-        "a backup needs all nodes on the same version: {} runs {} and this node {own}; upgrade all nodes",
-        other.hostname, other.facts.version
-    );
-    Err(Rejection::new(ErrorCode::Unavailable, message))
+/// Refuses while a member does not know the event: it would stop at it.
+fn known_by_all(state: &ClusterState) -> Result<(), Rejection> {
+    by_all(state, "backups can be made", ErrorCode::Unavailable)
 }
 
 /// What a part is made from. References only, so that the list of all is small.
@@ -421,16 +414,18 @@ mod tests {
         assert_eq!(shown, ["Header", "1", "2", "a", "3", "b", "3 of 2"]);
     }
 
-    /// R-CLI-6: no backup while a member runs another version, which would stop at the audit event.
+    /// R-CLI-6: no backup while a member would stop at the audit event; an upgrade does not keep one from being made.
     #[test]
-    fn mixed_versions_refuse_a_backup() {
+    fn members_that_do_not_know_backups_refuse_one() {
         let of = |version: &str| ClusterState {
             nodes: [(NodeId::FIRST, node(version))].into_iter().collect(),
             ..ClusterState::default()
         };
-        assert_eq!(same_version(&of(env!("CARGO_PKG_VERSION"))), Ok(()));
-        let refused = same_version(&of("0.0.1")).expect_err("it does not know the event");
+        for known in [env!("CARGO_PKG_VERSION"), "0.1.0", "99.0.0"] {
+            assert_eq!(known_by_all(&of(known)), Ok(()), "{known}");
+        }
+        let refused = known_by_all(&of("0.0.1")).expect_err("it does not know the event");
         assert_eq!(refused.code, ErrorCode::Unavailable);
-        assert!(refused.message.contains("n1 runs 0.0.1"), "{}", refused.message);
+        assert!(refused.message.contains("n1 runs version 0.0.1"), "{}", refused.message);
     }
 }

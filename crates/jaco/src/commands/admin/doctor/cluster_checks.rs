@@ -173,7 +173,7 @@ pub(super) fn versions(examination: &Examination<'_>, found: &mut Findings) {
             by_version.iter().map(|(version, nodes)| format!("{version} on {}", nodes.join(", ")));
         let message =
             format!("the nodes run different versions: {}", groups.collect::<Vec<_>>().join("; "));
-        let help = "upgrade all nodes: new features stay off until then";
+        let help = "upgrade all nodes: what is new in the later version waits for that";
         found.warning("version", "cluster", message, help);
     }
     if !by_version.is_empty() && !by_version.contains_key(examination.own_version) {

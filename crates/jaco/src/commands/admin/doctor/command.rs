@@ -162,7 +162,7 @@ async fn volumes(client: &Client) -> Result<Vec<VolumeInfo>, ClientError> {
 /// The schedules of backups. As [`targets`].
 async fn backups(client: &Client) -> Result<Vec<BackupScheduleInfo>, ClientError> {
     let client = client.until(Some(Instant::now() + OVERVIEW_LIMIT));
-    let listed = client.list_backup_schedules(ListBackupSchedulesRequest {}).await;
+    let listed = client.list_backup_schedules(ListBackupSchedulesRequest::default()).await;
     Ok(listed.map(|listed| listed.schedules).unwrap_or_default())
 }
 

@@ -63,7 +63,7 @@ pub(in crate::commands::admin::backup) async fn dispatch(
     match action {
         Action::Add(args) => add(session, *args).await,
         Action::Ls => {
-            let request = ListBackupSchedulesRequest {};
+            let request = ListBackupSchedulesRequest::default();
             let listed = session.client()?.list_backup_schedules(request).await?;
             let (json, text) = (backup_schedule::json, backup_schedule::table);
             session.done(&List { items: &listed.schedules, json, text })

@@ -38,15 +38,20 @@ pub(super) async fn run(session: &mut Session, args: RunArgs) -> CommandResult {
         let text = format!("backup of {name} {words}\n");
         return session.done(&Summary { json: backup_schedule::json(&going_on), text });
     }
+    // It may be over already.
+    if going_on.run == 0 {
+        return show(session, &going_on);
+    }
     let until = Instant::now() + timeout;
     loop {
-        let listed = session.client()?.list_backup_schedules(ListBackupSchedulesRequest {}).await?;
+        // The run is the entry that began it: a node that does not know it yet would show the backup before.
+        let request = ListBackupSchedulesRequest { min_index: going_on.run };
+        let listed = session.client()?.list_backup_schedules(request).await?;
         let now = listed.schedules.into_iter().find(|one| one.name == name);
         let Some(now) = now else {
             return Err(failed(&name, "the schedule was removed meanwhile", &[]));
         };
-        // It may be over before it is looked at for the first time.
-        if going_on.run == 0 || now.run != going_on.run {
+        if now.run != going_on.run {
             return show(session, &now);
         }
         // A failure from before this run is none of it.

@@ -10,13 +10,13 @@ use jaco_testkit::{Client, ClientError, eventually_within, v1};
 use jaco_types::ErrorCode;
 use tokio::task::JoinSet;
 
-use super::growing_set::GrowingSet;
+use crate::growing_set::GrowingSet;
 
 /// Between two requests of a client: all tokens stay, and each is in every list.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// Tokens of other names are the cluster's own.
-const PREFIX: &str = "chaos-";
+const PREFIX: &str = "history-";
 
 /// Additions and reads that have to come after a fault before all is well again.
 const FURTHER: usize = 3;

@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use jaco_testkit::ran;
+use crate::command::ran;
 use tempfile::TempDir;
 
 use crate::packages;
@@ -15,13 +15,18 @@ const LEFT_OUT: [&str; 9] =
     ["perl", "libperl", "libllvm", "libz3", "locales", "libc-l10n", "tzdata", "dpkg", "iproute2"];
 
 /// A folder that becomes an image.
-pub(crate) struct Root {
+#[derive(Debug)]
+pub struct Root {
     folder: TempDir,
 }
 
 impl Root {
     /// Downloads packages with all that they depend on, and unpacks them.
-    pub(crate) fn of(packages: &[&str]) -> Self {
+    ///
+    /// # Panics
+    /// When they cannot be had.
+    #[must_use]
+    pub fn of(packages: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("temporary files can be made");
         let root = Self { folder };
         fs::create_dir_all(root.path("tmp")).expect("written");
@@ -37,13 +42,20 @@ impl Root {
     }
 
     /// A path of the image.
-    pub(crate) fn path(&self, path: &str) -> PathBuf {
+    #[must_use]
+    pub fn path(&self, path: &str) -> PathBuf {
         self.at("root").join(path)
     }
 
-    /// Appends what runs a small program of the image, which takes libraries and name services from the image.
-    pub(crate) fn busybox(&self, inside: &mut Command) {
-        inside.arg("chroot").arg(self.at("root")).arg("/bin/busybox");
+    /// Appends what runs a program of the image, which takes libraries and name services from the image.
+    pub fn inside(&self, command: &mut Command) {
+        command.arg("chroot").arg(self.at("root"));
+    }
+
+    /// The same of a small program, whose name and arguments come next.
+    pub fn busybox(&self, command: &mut Command) {
+        self.inside(command);
+        command.arg("/bin/busybox");
     }
 
     /// The packages and all that they depend on, as if nothing was installed.
@@ -63,7 +75,10 @@ impl Root {
     }
 
     /// Leaves of `/usr/share` only this: each container is a copy of the image here.
-    pub(crate) fn trim(&self, kept: &str) {
+    ///
+    /// # Panics
+    /// When it cannot be removed.
+    pub fn trim(&self, kept: &str) {
         for folder in fs::read_dir(self.path("usr/share")).expect("it is there") {
             let folder = folder.expect("it can be read").path();
             if folder.file_name().is_some_and(|name| name != kept) {
@@ -74,13 +89,16 @@ impl Root {
     }
 
     /// Writes a program or a script.
-    pub(crate) fn script(&self, path: &str, text: &str) {
+    ///
+    /// # Panics
+    /// When it cannot be written.
+    pub fn script(&self, path: &str, text: &str) {
         fs::write(self.path(path), text).expect("written");
         fs::set_permissions(self.path(path), Permissions::from_mode(0o755)).expect("it is ours");
     }
 
     /// Names of busybox.
-    pub(crate) fn applets(&self, names: &[&str]) {
+    pub fn applets(&self, names: &[&str]) {
         for name in names {
             // A package may have brought a program of that name.
             let _there = symlink("busybox", self.path("bin").join(name)).is_err();
@@ -88,7 +106,10 @@ impl Root {
     }
 
     /// Gives it to an engine as an image, whose programs are in `path`: `docker` is the command line for the engine.
-    pub(crate) fn import(&self, docker: &mut Command, image: &str, path: &str) {
+    ///
+    /// # Panics
+    /// When it is refused.
+    pub fn import(&self, docker: &mut Command, image: &str, path: &str) {
         let import = docker.args(["import", "--change", &format!("ENV PATH={path}"), "-", image]);
         let mut pack = Command::new("tar");
         pack.arg("-C").arg(self.at("root")).args(["-c", "."]).stdout(Stdio::piped());

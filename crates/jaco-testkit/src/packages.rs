@@ -5,13 +5,16 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
-use jaco_testkit::ran;
+use crate::command::ran;
 
 /// Held while the lists of packages are updated, which two cannot do at once.
 static LISTS: Mutex<()> = Mutex::new(());
 
 /// Makes sure that the lists have these packages.
-pub(crate) fn know(packages: &[&str]) {
+///
+/// # Panics
+/// When apt-get is not there, or fails.
+pub fn know(packages: &[&str]) {
     let _alone = LISTS.lock().unwrap_or_else(PoisonError::into_inner);
     let known = Command::new("apt-cache").arg("show").args(packages).output();
     if !known.expect("this is a Debian").status.success() {
@@ -23,7 +26,7 @@ pub(crate) fn know(packages: &[&str]) {
 ///
 /// # Panics
 /// If they cannot be had: the layer would prove less than it says.
-pub(crate) fn unpack<'a>(packages: impl Iterator<Item = &'a str>, downloads: &Path, root: &Path) {
+pub fn unpack<'a>(packages: impl Iterator<Item = &'a str>, downloads: &Path, root: &Path) {
     fs::create_dir_all(downloads).expect("written");
     fs::create_dir_all(root).expect("written");
     // As an unprivileged user, apt-get could not write into a folder of ours.

@@ -3,30 +3,24 @@
 //! One of the nodes is a real daemon, which leads; the others are played by this program ([`Played`]). What is timed is the
 //! whole `jaco` program, from its start to its end, over the unix socket of the leader.
 
-mod played;
-
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
-use jaco_proto::v1;
+use anyhow::{Context, Result, ensure};
 use jaco_testkit::{Cluster, Engine, binary};
 use serde_json::json;
 use tokio::task::block_in_place;
 
-use self::played::Played;
 use crate::Plan;
 use crate::figure::{Figure, say};
 use crate::ours::Ours;
+use crate::played::{Consensus, Played};
 use crate::proc::resident_bytes;
 
 const NODES: usize = 100;
 const DEPLOYMENTS: usize = 10;
 const REPLICAS: usize = 10_000;
-
-/// How long all replicas may take to be placed and told.
-const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Each command, and how the table calls it.
 const COMMANDS: [(&str, &[&str]); 9] = [
@@ -46,7 +40,8 @@ pub(crate) async fn measure(plan: Plan) -> Result<Vec<Figure>> {
     let mut cluster = Cluster::without_nodes(Engine::Fake);
     cluster.add_daemon();
     let ours = Ours::form(cluster, Engine::Fake).await?;
-    let played = Played::join(&ours, NODES - 1).await?;
+    let played = Played::join(&ours, NODES - 1, Consensus::Absent).await?;
+    let client = ours.cluster.nodes[0].client();
     let mut took: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     let mut note = |what: &str, time: Duration| {
         say(&format!("{what}: {time:?}"));
@@ -58,7 +53,7 @@ pub(crate) async fn measure(plan: Plan) -> Result<Vec<Figure>> {
         if number + 1 == DEPLOYMENTS {
             note("apply of 10,000 more", time);
         }
-        settle(&ours, &played, (number + 1) * REPLICAS).await?;
+        played.settle(&client, (number + 1) * REPLICAS).await?;
     }
     let placed = begun.elapsed();
     say(&format!("{} replicas on {NODES} nodes after {placed:?}", DEPLOYMENTS * REPLICAS));
@@ -112,19 +107,4 @@ fn jaco(ours: &Ours, arguments: &[&str]) -> Result<Duration> {
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "jaco {arguments:?}: {}, {said}", output.status);
     Ok(took)
-}
-
-/// Has the played nodes tell that what they are to run runs, until that is so for all.
-async fn settle(ours: &Ours, played: &Played, wanted: usize) -> Result<()> {
-    let client = ours.cluster.nodes[0].client();
-    let begun = Instant::now();
-    while begun.elapsed() < PATIENCE {
-        let status = client.read_status(v1::StatusRequest::default()).await?;
-        let running = status.replicas.iter().filter(|it| it.state == "running").count();
-        if running >= wanted {
-            return Ok(());
-        }
-        played.tell(&status.replicas).await?;
-    }
-    bail!("not all of {wanted} replicas run after {PATIENCE:?}")
 }

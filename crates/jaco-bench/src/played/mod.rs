@@ -1,11 +1,15 @@
 //! Nodes that are played: members with certificates of their own that send heartbeats, facts and observations as daemons
-//! do, and take no part in consensus.
+//! do. Of consensus they are learners that say yes, or nothing at all.
+
+mod learner;
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use hyper_util::rt::TokioIo;
+use jaco_client::Client;
 use jaco_pki::{CertificateStore, Credentials, Dialer, JoinToken, NodeKey, TrustBundle, ca};
 use jaco_proto::storage::{Payload, encode_payload};
 use jaco_proto::v1;
@@ -18,22 +22,42 @@ use jaco_types::{
     DeploymentName, Identity, InstanceId, InstanceObserved, NodeFacts, NodeId, ReplicaId,
     ReplicaState, ServiceKey, StateIndex, Timestamp,
 };
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tonic::transport::{Channel, Endpoint};
 
+use crate::heard::Heard;
 use crate::ours::Ours;
 
 /// How often a node says that it is there.
 const BEAT: Duration = Duration::from_secs(1);
 
+/// Members that are admitted over one connection, which is closed after a while because it has no certificate.
+const JOINERS_MAX: usize = 50;
+
+/// How long all replicas may take to be placed and told.
+const PATIENCE: Duration = Duration::from_secs(600);
+
 /// Observations of an entry, as an agent reports them after a start.
 const AT_A_TIME: usize = 1_000;
 
+/// What played members are to consensus.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Consensus {
+    /// Nobody listens at their addresses.
+    Absent,
+    /// They take each append and say that they have it.
+    Learners,
+}
+
 /// Members that are played; their heartbeats end with this.
 #[derive(Debug)]
-pub(super) struct Played {
+pub(crate) struct Played {
     members: BTreeMap<String, Member>,
-    _beats: JoinSet<()>,
+    /// What each of them has heard of the log, if they are learners.
+    pub(crate) heard: Vec<Heard>,
+    beats: BTreeMap<String, AbortHandle>,
+    _beating: JoinSet<()>,
+    _listening: Vec<JoinSet<()>>,
 }
 
 #[derive(Debug, Clone)]
@@ -43,37 +67,80 @@ struct Member {
 }
 
 impl Played {
-    /// Admits so many members, called `p1` and so on.
-    pub(super) async fn join(ours: &Ours, count: usize) -> Result<Self> {
+    /// Admits so many members, called `p1` and so on, by the first node, which leads.
+    ///
+    /// # Errors
+    /// If one is not admitted.
+    pub(crate) async fn join(ours: &Ours, count: usize, consensus: Consensus) -> Result<Self> {
         let leader = ours.cluster.nodes[0].address.clone();
         let request =
             v1::IssueJoinTokenRequest { uses: u32::try_from(count)?, ..Default::default() };
         let issued = ours.cluster.nodes[0].client().issue_join_token(request).await?;
         let token: JoinToken = issued.token.parse().context("the join token")?;
-        let joiner = over_tls(Dialer::joiner(&token)?, &leader).await?;
-        let (mut members, mut beats) = (BTreeMap::new(), JoinSet::new());
+        let mut joiner = over_tls(Dialer::joiner(&token)?, &leader).await?;
+        let (mut members, mut heard, mut beats) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
+        let (mut beating, mut listening) = (JoinSet::new(), Vec::new());
         for number in 1..=count {
+            if number % JOINERS_MAX == 0 {
+                joiner = over_tls(Dialer::joiner(&token)?, &leader).await?;
+            }
             let name = format!("p{number}");
-            let mut member = admit(joiner.clone(), &leader, &issued.token, &name, number).await?;
+            let (mut member, store) =
+                admit(joiner.clone(), &leader, &issued.token, &name, number).await?;
+            if consensus == Consensus::Learners {
+                let hears = Heard::default();
+                let listens = learner::listen(&address(number), store, hears.clone()).await?;
+                listening.push(listens);
+                heard.push(hears);
+            }
             member.propose(NodeReport::new(member.id, address(number), facts()).into()).await?;
-            beats.spawn(member.clone().beat());
+            beats.insert(name.clone(), beating.spawn(member.clone().beat()));
             members.insert(name, member);
         }
-        Ok(Self { members, _beats: beats })
+        Ok(Self { members, heard, beats, _beating: beating, _listening: listening })
     }
 
-    /// Tells that those of these replicas run that are to run on played members and are not said to run yet.
-    pub(super) async fn tell(&self, replicas: &[v1::ReplicaInfo]) -> Result<()> {
+    /// Ends the heartbeats of a member, which is connected and takes appends as before.
+    pub(crate) fn silence(&self, name: &str) {
+        self.beats[name].abort();
+    }
+
+    /// Tells that what they are to run runs, until that is so for `wanted` replicas.
+    ///
+    /// # Errors
+    /// If that takes longer than ten minutes.
+    pub(crate) async fn settle(&self, client: &Client, wanted: usize) -> Result<()> {
+        let begun = Instant::now();
+        while begun.elapsed() < PATIENCE {
+            let status = client.read_status(v1::StatusRequest::default()).await?;
+            let running = status.replicas.iter().filter(|it| it.state == "running").count();
+            if running >= wanted {
+                return Ok(());
+            }
+            self.tell(&status.replicas).await?;
+        }
+        bail!("not all of {wanted} replicas run after {PATIENCE:?}")
+    }
+
+    /// Tells, each node for itself, that those of these replicas run that are to run on played members and are not said to run yet.
+    async fn tell(&self, replicas: &[v1::ReplicaInfo]) -> Result<()> {
         let mut news: BTreeMap<&str, Vec<InstanceObserved>> = BTreeMap::new();
         for replica in replicas.iter().filter(|it| it.state != "running") {
             let Some(member) = self.members.get(&replica.node) else { continue };
             news.entry(&replica.node).or_default().push(running(replica, member.id)?);
         }
+        let mut telling = JoinSet::new();
         for (node, observed) in news {
             let mut member = self.members[node].clone();
-            for part in observed.chunks(AT_A_TIME) {
-                member.propose(Observe::new(member.id).observed(part.to_vec()).into()).await?;
-            }
+            telling.spawn(async move {
+                for part in observed.chunks(AT_A_TIME) {
+                    member.propose(Observe::new(member.id).observed(part.to_vec()).into()).await?;
+                }
+                anyhow::Ok(())
+            });
+        }
+        while let Some(told) = telling.join_next().await {
+            told.context("a played node panicked")??;
         }
         Ok(())
     }
@@ -111,7 +178,7 @@ async fn admit(
     token: &str,
     hostname: &str,
     number: usize,
-) -> Result<Member> {
+) -> Result<(Member, Arc<CertificateStore>)> {
     let key = NodeKey::generate();
     let request = v1::AdmitNodeRequest {
         token: token.to_owned(),
@@ -125,9 +192,11 @@ async fn admit(
     let certificate = ca::certificate_from_pem(&admitted.certificate_pem);
     let certificate = certificate.context("the answer has no certificate")?;
     let credentials = Credentials::new(key, certificate, trust, now()?)?;
-    let dialer = Dialer::peer(CertificateStore::new(credentials)?, NodeId::FIRST);
+    let store = CertificateStore::new(credentials)?;
+    // The first node leads.
+    let dialer = Dialer::peer(Arc::clone(&store), NodeId::FIRST);
     let peer = PeerClient::new(over_tls(dialer, leader).await?);
-    Ok(Member { id: NodeId(admitted.node_id), peer })
+    Ok((Member { id: NodeId(admitted.node_id), peer }, store))
 }
 
 async fn over_tls(dialer: Dialer, address: &str) -> Result<Channel> {
@@ -140,9 +209,9 @@ async fn over_tls(dialer: Dialer, address: &str) -> Result<Channel> {
     Ok(endpoint.connect_with_connector(connector).await?)
 }
 
-/// A loopback address at which nobody listens: consensus is refused there at once.
+/// A loopback address that only this node has. Where nobody listens, consensus is refused there at once.
 fn address(number: usize) -> String {
-    format!("127.200.0.{number}:7000")
+    format!("127.200.{}.{}:7000", number / 250, number % 250 + 1)
 }
 
 fn facts() -> NodeFacts {
