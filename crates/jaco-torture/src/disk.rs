@@ -57,6 +57,13 @@ pub enum StepKind {
     Mark(String),
 }
 
+impl StepKind {
+    /// Whether it is about what is durable.
+    pub(crate) fn is_sync(&self) -> bool {
+        matches!(self, Self::Sync { .. } | Self::SyncFailed { .. })
+    }
+}
+
 impl fmt::Debug for StepKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,6 +1,6 @@
 //! The content of a folder in memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -39,6 +39,24 @@ impl Folder {
             }
         }
         Ok(found)
+    }
+
+    /// Which paths differ, and of files from which byte on.
+    pub(crate) fn difference(&self, other: &Self) -> String {
+        let paths: BTreeSet<&PathBuf> = self.nodes.keys().chain(other.nodes.keys()).collect();
+        let differing = paths.into_iter().filter_map(|path| {
+            let (name, nodes) = (path.display(), (self.nodes.get(path), other.nodes.get(path)));
+            match nodes {
+                (one, another) if one == another => None,
+                (Some(Node::File(one)), Some(Node::File(another))) => {
+                    let alike = one.iter().zip(another).take_while(|(one, another)| one == another);
+                    let (alike, one, another) = (alike.count(), one.len(), another.len());
+                    Some(format!("{name} from byte {alike} on, of {one} and {another} bytes"))
+                }
+                _ => Some(name.to_string()),
+            }
+        });
+        differing.collect::<Vec<_>>().join(", ")
     }
 
     /// Writes everything into `root`, which is created if need be.

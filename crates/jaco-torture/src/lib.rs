@@ -16,6 +16,7 @@ mod recording;
 mod report;
 mod trace;
 mod tracer;
+mod untold;
 
 pub use disk::{Durability, Step, StepKind};
 pub use folder::{Folder, Node};

@@ -9,6 +9,7 @@ use crate::disk::{Durability, Inode, ROOT, Step, StepKind};
 use crate::folder::{Folder, Node};
 use crate::image::{self, Disk, Draw};
 use crate::trace::{Call, Returned, invalid, parse, unescape};
+use crate::untold;
 
 /// What a program did in a folder.
 #[derive(Debug, Clone)]
@@ -52,21 +53,25 @@ impl Recording {
         }
         let mut steps = recorder.steps;
         // A change may have happened as soon as its call begins, a sync only once it ends.
-        let is_sync =
-            |kind: &StepKind| matches!(kind, StepKind::Sync { .. } | StepKind::SyncFailed { .. });
-        steps.sort_by_key(|step| if is_sync(&step.kind) { step.end } else { step.begin });
+        steps.sort_by_key(|step| if step.kind.is_sync() { step.end } else { step.begin });
         let recording = Self { before, steps };
-        let (replayed, found) =
-            (recording.image(recording.steps.len(), Draw::Everything), Folder::read(root)?);
-        if replayed != found {
-            let differs = |path: &&PathBuf| replayed.nodes.get(*path) != found.nodes.get(*path);
-            let paths = replayed.nodes.keys().chain(found.nodes.keys());
-            let paths: BTreeSet<_> = paths.filter(differs).collect();
-            return Err(invalid(format!(
-                "the trace does not lead to what is on the disk: {paths:?}"
-            )));
+        let (replayed, found) = (recording.whole(), Folder::read(root)?);
+        let is_it = |recording: &Self| recording.whole() == found;
+        if replayed == found {
+            return Ok(recording);
         }
-        Ok(recording)
+        untold::readings(&recording.steps)
+            .map(|steps| Self { before: recording.before.clone(), steps })
+            .find(is_it)
+            .ok_or_else(|| {
+                let difference = replayed.difference(&found);
+                invalid(format!("the trace does not lead to what is on the disk: {difference}"))
+            })
+    }
+
+    /// All that was done, durable or not.
+    fn whole(&self) -> Folder {
+        self.image(self.steps.len(), Draw::Everything)
     }
 
     /// The same without some steps, or with others: a program with a bug.
@@ -139,9 +144,11 @@ impl Recorder {
             }
             return Ok(());
         }
-        let Returned::Value(value) = call.returned else {
-            // A call during which the program ended may have changed something. Programs under test end by themselves.
-            return Ok(());
+        let value = match call.returned {
+            Returned::Value(value) => value,
+            Returned::Failed => return Ok(()),
+            // Whether it was carried out, is found out in the end.
+            Returned::Never => call.if_carried_out(),
         };
         match name {
             "openat" => self.open(call, value),
@@ -328,4 +335,65 @@ impl Recorder {
 
 fn size(number: i64) -> io::Result<usize> {
     usize::try_from(number).map_err(|_| invalid(format!("{number} is no size")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use super::*;
+
+    fn escaped(bytes: &[u8]) -> String {
+        bytes.iter().fold(String::new(), |mut text, byte| {
+            write!(text, "\\x{byte:02x}").unwrap();
+            text
+        })
+    }
+
+    /// A file of four bytes, then these calls; what is recorded if the file is as `left` in the end.
+    fn recorded(calls: &str, left: &[u8]) -> io::Result<Recording> {
+        let held = tempfile::tempdir().unwrap();
+        let root = held.path().canonicalize().unwrap();
+        let file = root.join("a");
+        std::fs::write(&file, left).unwrap();
+        let path = escaped(file.as_os_str().as_encoded_bytes());
+        let trace = format!(
+            "7 openat(AT_FDCWD, \"{path}\", O_WRONLY|O_CREAT, 0666) = 3\n\
+             7 write(3, \"{}\", 4) = 4\n{calls}",
+            escaped(b"abcd"),
+        );
+        Recording::of(&trace, &root, Folder::default())
+    }
+
+    fn check(calls: &str, outcomes: &[&[u8]]) {
+        for left in outcomes {
+            let recording = recorded(calls, left).unwrap();
+            assert_eq!(recording.whole().nodes[Path::new("a")], Node::File(left.to_vec()));
+        }
+        let error = recorded(calls, b"ab??").unwrap_err().to_string();
+        assert!(error.contains("does not lead to what is on the disk: a from byte"), "{error}");
+    }
+
+    /// R-FAULT-1: two threads cut a file at the same time, as sled's do. Which was first, the folder says; the trace does
+    /// not.
+    #[test]
+    fn of_two_calls_at_the_same_time_either_may_be_first() {
+        let calls = "8 ftruncate(3, 1 <unfinished ...>\n\
+                     9 ftruncate(3, 3 <unfinished ...>\n\
+                     8 <... ftruncate resumed>) = 0\n\
+                     9 <... ftruncate resumed>) = 0\n";
+        check(calls, &[b"a\0\0", b"a"]);
+        let one_by_one = "8 ftruncate(3, 1) = 0\n9 ftruncate(3, 3) = 0\n";
+        check(one_by_one, &[b"a\0\0"]);
+        assert!(recorded(one_by_one, b"a").is_err());
+    }
+
+    /// R-FAULT-1: a process that ends by a failed call may end while another of its threads writes.
+    #[test]
+    fn a_call_within_which_the_program_ended_may_have_been_carried_out() {
+        let calls = "8 pwrite64(3, \"\\x65\", 1, 4 <unfinished ...>\n\
+                     9 ftruncate(3, 1) = ?\n\
+                     8 <... pwrite64 resumed>) = ?\n";
+        check(calls, &[b"abcd", b"abcde", b"a", b"a\0\0\0e"]);
+    }
 }

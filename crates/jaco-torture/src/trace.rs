@@ -55,6 +55,17 @@ impl Call {
         }
     }
 
+    /// What it would have returned to a program that ended before: how much it wrote, or a descriptor that nobody uses.
+    pub(crate) fn if_carried_out(&self) -> i64 {
+        match self.name.as_str() {
+            "write" | "pwrite64" => {
+                self.bytes(1).map_or(0, |data| data.len().try_into().unwrap_or(i64::MAX))
+            }
+            "writev" | "openat" => i64::MAX,
+            _ => 0,
+        }
+    }
+
     pub(crate) fn malformed(&self) -> io::Error {
         invalid(format!("call {} at line {} is not understood", self.name, self.begin + 1))
     }
@@ -80,8 +91,8 @@ pub(crate) fn parse(text: &str) -> io::Result<Vec<Call>> {
             let call = unfinished.remove(thread).ok_or_else(wrong)?;
             let (_, tail) = resumed.split_once(" resumed>").ok_or_else(wrong)?;
             let (_, result) = tail.rsplit_once(" = ").ok_or_else(wrong)?;
-            calls[call].returned = returned(result).ok_or_else(wrong)?;
-            calls[call].end = at;
+            let returned = returned(result).ok_or_else(wrong)?;
+            (calls[call].returned, calls[call].end) = (returned, end(returned, at));
             continue;
         }
         let (name, rest) = rest.split_once('(').ok_or_else(wrong)?;
@@ -96,15 +107,24 @@ pub(crate) fn parse(text: &str) -> io::Result<Vec<Call>> {
         if result.is_none() {
             unfinished.insert(thread, calls.len());
         }
+        let returned = result.unwrap_or(Returned::Never);
         calls.push(Call {
             name: name.to_owned(),
             arguments: split(arguments).ok_or_else(wrong)?,
-            returned: result.unwrap_or(Returned::Never),
+            returned,
             begin: at,
-            end: if result.is_some() { at } else { usize::MAX },
+            end: end(returned, at),
         });
     }
     Ok(calls)
+}
+
+/// Where a call ended whose result is told at `at`.
+fn end(returned: Returned, at: usize) -> usize {
+    match returned {
+        Returned::Value(_) | Returned::Failed => at,
+        Returned::Never => usize::MAX,
+    }
 }
 
 fn returned(text: &str) -> Option<Returned> {
