@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use jaco_types::rollout::{WAITING_FOR_DEPENDENCY, WAITING_FOR_JOB};
+use jaco_types::rollout::{NO_ADDRESS, WAITING_FOR_DEPENDENCY, WAITING_FOR_JOB};
 use jaco_types::slot::Exhausted;
 use jaco_types::spec::ServiceSpec;
 use jaco_types::{
@@ -11,6 +11,7 @@ use jaco_types::{
 
 use super::replica::{is_running, slots_of};
 use crate::entity::deployment::Deployment;
+use crate::entity::network::Network;
 use crate::state::ClusterState;
 
 /// How far a deployment is from its desired state.
@@ -101,8 +102,12 @@ fn service_convergence(
     if slots.iter().any(|slot| slot.restarts.exhausted == Exhausted::Yes) {
         return Convergence::Exhausted;
     }
-    // Waiting for a dependency or a job is progress: the status of what is waited for counts.
-    let is_progress = |reason: &str| [WAITING_FOR_DEPENDENCY, WAITING_FOR_JOB].contains(&reason);
+    let is_progress = |reason: &str| match reason {
+        // The status of what is waited for counts.
+        WAITING_FOR_DEPENDENCY | WAITING_FOR_JOB => true,
+        NO_ADDRESS => is_freed_soon(state, deployment, key),
+        _ => false,
+    };
     let stuck = record.unplaced.iter().any(|each| !is_progress(&each.reason));
     if stuck {
         return Convergence::CannotPlace;
@@ -126,4 +131,16 @@ fn service_convergence(
         is_settled && slot.current.spec_hash == spec.hash
     });
     if settled { Convergence::Converged } else { Convergence::Progressing }
+}
+
+/// Whether each full network of the service gets an address back by itself: that of an instance that ends, or that is
+/// gone and whose addresses are in quarantine (NET-3).
+fn is_freed_soon(state: &ClusterState, deployment: &Deployment, key: &ServiceKey) -> bool {
+    let networks = state.networks_of(key, deployment.revision).unwrap_or_default();
+    let is_full = |network: &&Network| {
+        u32::try_from(network.taken.len()).is_ok_and(|taken| taken >= network.subnet.capacity())
+    };
+    let ends = |id| state.terminating.contains(id) || state.networks.quarantine.contains(id);
+    let mut full = networks.into_iter().filter(is_full).peekable();
+    full.peek().is_some() && full.all(|network| network.taken.values().any(ends))
 }

@@ -1,5 +1,6 @@
 //! Networks of the cluster: who gets which subnet and address, and when it is given again.
 
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 use jaco_state::command::{
@@ -7,10 +8,13 @@ use jaco_state::command::{
     Observe, Previous,
 };
 use jaco_state::invariants::violations;
+use jaco_state::view::{Convergence, convergence};
 use jaco_state::{Change, Outcome};
+use jaco_types::rollout::NO_ADDRESS;
 use jaco_types::spec::NetworkSpec;
 use jaco_types::{
     Completion, ErrorCode, Millis, NetworkReach, NetworkScope, NodeId, ReplicaState, Revision,
+    Scheduling, Unplaced,
 };
 
 use crate::attached::{
@@ -75,6 +79,36 @@ fn an_address_is_given_again_a_minute_after_its_holder_is_gone() {
     assert_eq!(start(&mut history, 60), Outcome::Done);
     assert_eq!(addresses(&history, 60), ["10.65.0.10"], "that of replica 7");
     assert_eq!(violations(&history.state), vec![]);
+}
+
+/// NET-3: a service that lacks an address is not stuck while one is in quarantine; it is when all are in use.
+#[test]
+fn a_service_waits_for_addresses_in_quarantine() {
+    let mut history = networked();
+    history.apply(attached("shop", "web:1", &[("default", Some(26))]));
+    for index in 0..60 {
+        start(&mut history, index);
+    }
+    let lacking =
+        Unplaced { count: 1, reason: NO_ADDRESS.to_owned(), details: BTreeMap::default() };
+    let record = Scheduling {
+        planned_revision: Revision(1),
+        unplaced: vec![lacking],
+        ..Scheduling::default()
+    };
+    let record = Box::new(record);
+    history.batch(vec![Change::SchedulingSet { service: key("shop", "web"), record }]);
+    let status = |history: &History| {
+        let shop = history.state.deployments.get(&deployment("shop")).unwrap();
+        convergence(&history.state, shop)
+    };
+    assert_eq!(status(&history), Convergence::CannotPlace);
+    history.batch(vec![Change::SlotRemove { id: replica("shop-web-7") }]);
+    assert_eq!(status(&history), Convergence::Progressing);
+    history.now = history.now.after(Millis(60_000));
+    history.apply(Observe::new(N1).into());
+    assert_eq!(start(&mut history, 60), Outcome::Done);
+    assert_eq!(status(&history), Convergence::CannotPlace);
 }
 
 /// Next-fit: while there are addresses that were never given, none is given again.
