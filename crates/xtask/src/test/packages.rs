@@ -137,7 +137,7 @@ fn needed(layer: Layer) -> &'static [Needed] {
         Layer::Net => &PACKETS,
         Layer::Vm => &MACHINE,
         Layer::Docker => &[REGISTRY, TCPDUMP, PEBBLE, TESTSSL, SLOWHTTPTEST],
-        Layer::Edge => &[IP, NFT, CURL, CHROMIUM, CHROMEDRIVER, CERTUTIL],
+        Layer::Edge => &[IP, NFT, TCPDUMP, CURL, CHROMIUM, CHROMEDRIVER, CERTUTIL],
         Layer::Package => &PACKAGING,
         Layer::Lint | Layer::Pure | Layer::RaftSim | Layer::Sim => &[],
     }
@@ -162,7 +162,8 @@ mod tests {
         check(Layer::Vm, &in_a_machine);
         let on_engines = ["docker-registry", "tcpdump", "pebble", "testssl", "slowhttptest"];
         check(Layer::Docker, &on_engines);
-        check(Layer::Edge, &["ip", "nft", "curl", "chromium", "chromedriver", "certutil"]);
+        let edges = ["ip", "nft", "tcpdump", "curl", "chromium", "chromedriver", "certutil"];
+        check(Layer::Edge, &edges);
         let packaging = [
             "curl",
             "ip",
