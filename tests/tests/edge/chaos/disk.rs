@@ -55,10 +55,14 @@ impl Disks {
         }
     }
 
-    /// Makes space again. A daemon that could not write has ended or is about to, and is started as its unit does; one that
-    /// had nothing to write follows the leader, which takes writing.
-    pub(crate) async fn empty(&self, at: usize, machines: &mut Machines) {
+    /// Makes space again.
+    pub(crate) fn empty(&self, at: usize) {
         fs::remove_file(self.filler(at)).expect("it is ours");
+    }
+
+    /// Waits for a daemon whose disk was full, once nothing else is wrong with its machine. One that could not write has ended
+    /// or is about to, and is started as its unit does; one that had nothing to write follows the leader, which takes writing.
+    pub(crate) async fn has_recovered(at: usize, machines: &mut Machines) {
         let begun = Instant::now();
         loop {
             if machines.cluster.nodes[at].has_ended() {

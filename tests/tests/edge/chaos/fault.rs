@@ -161,7 +161,7 @@ impl Begun {
         match self.place.fault {
             Fault::DaemonKilled => outside.machines.restart(at).await,
             Fault::DaemonFrozen => outside.machines.cluster.nodes[at].resume(),
-            Fault::DiskFull => disks.empty(at, &mut outside.machines).await,
+            Fault::DiskFull => disks.empty(at),
             Fault::RouterFrozen => signal_router(outside, at, Signal::CONT),
             Fault::EdgeFrozen => {
                 self.edge.into_iter().for_each(|edge| ends::signal(edge, Signal::CONT));

@@ -150,6 +150,10 @@ async fn round(
         }
     }
     let over = Instant::now();
+    // Its machine may have been without a wire when there was space again.
+    for place in places.iter().filter(|place| place.fault == Fault::DiskFull) {
+        Disks::has_recovered(place.at, &mut outside.machines).await;
+    }
     for fault in &begun {
         fault.has_recovered(outside).await;
     }
