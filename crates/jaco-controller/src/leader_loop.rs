@@ -61,8 +61,14 @@ pub enum PassStatus {
         /// How many changes.
         changes: usize,
     },
-    /// The last pass could not get its changes agreed on; the next one plans again.
+    /// The state had changed before the changes of the last pass were agreed on; the next one plans again.
     Refused {
+        /// The state that it looked at.
+        based_on: StateIndex,
+    },
+    /// The last pass could not have its changes agreed on, as by a leader that hears too few others; the next one plans
+    /// again after a pause that grows.
+    Failed {
         /// The state that it looked at.
         based_on: StateIndex,
     },
@@ -248,6 +254,7 @@ impl Controller {
         self.status.send_replace(status);
         match status {
             PassStatus::Refused { .. } => PassResult::Refused,
+            PassStatus::Failed { .. } => PassResult::Failed,
             PassStatus::NotLeading
             | PassStatus::Idle { .. }
             | PassStatus::Changed { .. }
@@ -262,7 +269,7 @@ impl Controller {
             PassStatus::NotLeading => return,
             PassStatus::Idle { .. } => &tally.idle,
             PassStatus::Changed { .. } => &tally.changed,
-            PassStatus::Refused { .. } => &tally.refused,
+            PassStatus::Refused { .. } | PassStatus::Failed { .. } => &tally.refused,
             PassStatus::TooLarge { .. } => &tally.too_large,
         };
         counter.inc();
@@ -283,6 +290,7 @@ impl Controller {
                     self.tell(AgreedPlan { index, begun, done: Instant::now() });
                 }
                 Agreement::Refused => return PassStatus::Refused { based_on },
+                Agreement::Failed => return PassStatus::Failed { based_on },
                 Agreement::TooLarge => {
                     if let Err(Indivisible) = parts.halve(part) {
                         warn!(%based_on, "a single change is larger than an entry may be");
@@ -327,7 +335,7 @@ impl Controller {
             }
             Err(error) => {
                 warn!(%based_on, %error, "plan could not be proposed");
-                Agreement::Refused
+                Agreement::Failed
             }
         }
     }
@@ -337,8 +345,10 @@ impl Controller {
 enum Agreement {
     /// It was agreed on and executed, as this entry.
     Agreed(StateIndex),
-    /// It was not, or nobody knows.
+    /// It was not: the state had changed.
     Refused,
+    /// It could not be proposed, or nobody knows what came of it.
+    Failed,
     /// It does not fit an entry. Nothing was written.
     TooLarge,
 }

@@ -30,7 +30,12 @@ pub struct PassSchedule {
     debounce: Debounce,
     /// When a pass is due without any event.
     next_tick: Timestamp,
+    /// The pause behind the last pass, if that could not write.
+    pause: Option<Millis>,
 }
+
+/// The longest pause between two passes that cannot write, as those of a leader that hears no others.
+const LONGEST_PAUSE: Millis = Millis(1_000);
 
 /// What came of a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,15 +45,18 @@ pub enum PassResult {
         /// When the planner wants to look again.
         wake_at: Option<Timestamp>,
     },
-    /// The changes were not written, or nobody knows: the next pass plans again.
+    /// The state had changed meanwhile: the next pass plans again.
     Refused,
+    /// Nothing can be written, or nobody knows whether it was: the next pass plans again, after a pause that grows.
+    Failed,
 }
 
 impl PassSchedule {
     /// At the beginning of a leadership: the first pass is due at once.
     #[must_use]
     pub const fn new(pace: Pace, now: Timestamp) -> Self {
-        Self { pace, debounce: Debounce::new(pace.quiet, pace.at_most), next_tick: now }
+        let debounce = Debounce::new(pace.quiet, pace.at_most);
+        Self { pace, debounce, next_tick: now, pause: None }
     }
 
     /// Something happened that a plan depends on.
@@ -71,9 +79,17 @@ impl PassSchedule {
     /// The pass that began last has ended.
     pub fn end(&mut self, now: Timestamp, result: PassResult) {
         self.debounce.end(now);
+        self.pause = match result {
+            PassResult::Done { .. } | PassResult::Refused => None,
+            PassResult::Failed => {
+                let longer = |pause: Millis| Millis(pause.0 * 2).min(LONGEST_PAUSE);
+                Some(self.pause.map_or(self.pace.quiet, longer))
+            }
+        };
         let wake_at = match result {
             PassResult::Done { wake_at } => wake_at,
             PassResult::Refused => Some(now),
+            PassResult::Failed => self.pause.map(|pause| now.after(pause)),
         };
         let soonest = now.after(self.pace.quiet);
         self.next_tick = wake_at.map_or(self.next_tick, |at| at.max(soonest).min(self.next_tick));
@@ -115,6 +131,23 @@ mod tests {
         schedule.begin(Timestamp(5_000));
         schedule.end(Timestamp(5_020), PassResult::Refused);
         assert_eq!(schedule.due_at(), Timestamp(5_070));
+    }
+
+    /// R-LOOP-2: a leader that cannot write, as it hears no others, does not plan twenty times a second.
+    #[test]
+    fn passes_that_cannot_write_become_rare() {
+        let (mut schedule, mut now) = (leading(), Timestamp(2_000));
+        let mut pause = |result| {
+            schedule.begin(now);
+            schedule.end(now, result);
+            let pause = schedule.due_at().since(now).0;
+            now = schedule.due_at();
+            pause
+        };
+        let failed = [PassResult::Failed; 8].map(&mut pause);
+        assert_eq!(failed, [50, 100, 200, 400, 800, 1_000, 1_000, 1_000]);
+        assert_eq!(pause(PassResult::Refused), 50);
+        assert_eq!(pause(PassResult::Failed), 50);
     }
 
     /// What happened while a pass ran is planned by the next one, once the pause after it is over.
