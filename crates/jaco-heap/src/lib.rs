@@ -1,12 +1,14 @@
-//! What the allocator of the process keeps, and giving it back to the system.
+//! What the allocator of the process keeps and what is mapped of its program, and giving it back to the system.
 //!
 //! The one crate of the workspace with code that the compiler does not check: glibc offers this to C alone, in a few calls
 //! without a pointer, and an allocator cannot be written otherwise. It must have nothing else. With another C library what
 //! is asked of glibc does nothing.
 
 mod computing;
+mod program;
 
 pub use computing::{Allocator, computing};
+pub use program::unmap_program;
 
 /// Bytes that the program has allocated and not freed, large blocks of their own included, touched or not.
 ///

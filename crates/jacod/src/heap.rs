@@ -1,5 +1,5 @@
-//! Returns memory that a burst has left with the allocator, which gives back by itself only what is freed at the end of its
-//! heaps: one block in use there keeps all that is free below it.
+//! Returns memory that a burst has left: with the allocator, which gives back by itself only what is freed at the end of its
+//! heaps, so that one block in use there keeps all that is free below it; and pages of the program that it ran.
 
 use std::fs;
 use std::time::Duration;
@@ -18,9 +18,13 @@ const WORTH_WHEN_CALM_BYTES: u64 = 512 << 10;
 /// What is kept by a calm daemon has changed by less since the look before.
 const CALM_BYTES: u64 = 128 << 10;
 
+/// After so many looks at least the program is unmapped again: a minute. It costs some hundred pieces of it that are mapped again,
+/// each a microsecond.
+const UNMAPPED_EVERY: u32 = 12;
+
 /// Looks at what is kept, for ever.
 pub(crate) async fn give_back() {
-    let mut kept = Kept::default();
+    let (mut kept, mut program) = (Kept::default(), Program::default());
     let mut looks = tokio::time::interval(INTERVAL);
     looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -28,27 +32,75 @@ pub(crate) async fn give_back() {
         // Those who allocate meanwhile wait for it, so it is not done by a thread that others wait for.
         let looking = tokio::task::spawn_blocking(move || {
             kept.look(kept_bytes, jaco_heap::give_back);
-            kept
+            program.look(in_files_bytes(), jaco_heap::unmap_program);
+            (kept, program)
         });
         // The runtime has gone if this fails.
         let Ok(looked) = looking.await else { return };
-        kept = looked;
+        (kept, program) = looked;
     }
 }
 
 /// Memory that is in no file and that the program has no use for: what the allocator keeps, and stacks. Blocks that were
 /// not touched yet count as used, so only how it changes says something.
 fn kept_bytes() -> i64 {
+    let (resident, in_files) = resident_bytes();
+    signed(resident.saturating_sub(in_files)) - signed(jaco_heap::allocated_bytes())
+}
+
+/// Memory that is in files: nearly all of it is the program.
+fn in_files_bytes() -> u64 {
+    resident_bytes().1
+}
+
+/// All memory, and that of it which is in files.
+fn resident_bytes() -> (u64, u64) {
     let statm = fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let mut pages = statm.split(' ').skip(1).map(|pages| pages.parse::<u64>().unwrap_or_default());
-    let (resident, in_files) = (pages.next().unwrap_or_default(), pages.next().unwrap_or_default());
     let page = u64::try_from(page_size()).unwrap_or_default();
-    let memory = resident.saturating_sub(in_files).saturating_mul(page);
-    signed(memory) - signed(jaco_heap::allocated_bytes())
+    let pages = statm.split(' ').map(|pages| pages.parse::<u64>().unwrap_or_default());
+    let mut bytes = pages.skip(1).map(|pages| pages.saturating_mul(page));
+    (bytes.next().unwrap_or_default(), bytes.next().unwrap_or_default())
 }
 
 fn signed(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
+}
+
+/// When the program is unmapped.
+#[derive(Debug)]
+struct Program {
+    last: Option<u64>,
+    /// Bytes that were mapped again once the daemon was calm.
+    used: Option<u64>,
+    /// Looks since it was unmapped.
+    looks: u32,
+}
+
+impl Default for Program {
+    /// The start is over with the first calm.
+    fn default() -> Self {
+        Self { last: None, used: None, looks: UNMAPPED_EVERY }
+    }
+}
+
+impl Program {
+    /// Unmaps it if nothing more of it was run since the look before: what a calm daemon runs is mapped again at once, and what
+    /// only a start or a burst ran is not.
+    fn look(&mut self, in_files: u64, unmap: impl FnOnce()) {
+        let is_calm = self.last.is_some_and(|last| in_files.abs_diff(last) < CALM_BYTES);
+        self.last = Some(in_files);
+        self.looks = self.looks.saturating_add(1);
+        if !is_calm {
+            return;
+        }
+        let is_after_burst = self.used.is_some_and(|used| in_files >= used + WORTH_BYTES);
+        if is_after_burst || self.looks > UNMAPPED_EVERY {
+            unmap();
+            (self.used, self.looks) = (None, 0);
+        } else if self.used.is_none() {
+            self.used = Some(in_files);
+        }
+    }
 }
 
 /// What was kept since memory was given back.
@@ -130,6 +182,29 @@ mod tests {
         }
         assert_eq!(look(911, 0), 0, "it is busy again");
         assert_eq!(look(912, 400), 1);
+    }
+
+    /// R-FAULT-3: a program is unmapped once its start is over, after each burst, and once a minute while it is calm.
+    #[test]
+    fn a_program_is_unmapped_in_calm() {
+        const MIB: u64 = 1 << 20;
+        let (mut program, unmapped) = (Program::default(), Cell::new(0));
+        let mut look = |mapped: u64| {
+            program.look(mapped * MIB, || unmapped.set(unmapped.get() + 1));
+            unmapped.take()
+        };
+        let start: Vec<u32> = [10, 20, 25, 25].map(&mut look).into();
+        assert_eq!(start, [0, 0, 0, 1]);
+        for _ in 0..12 {
+            assert_eq!(look(12), 0);
+        }
+        assert_eq!(look(12), 1);
+        for busy in 13..33 {
+            assert_eq!(look(busy), 0);
+        }
+        assert_eq!(look(32), 1, "the minute is over, and it is calm");
+        let burst: Vec<u32> = [12, 12, 15, 15, 16, 16].map(&mut look).into();
+        assert_eq!(burst, [0, 0, 0, 0, 0, 1], "little is worth nothing before the minute is over");
     }
 
     /// What is measured of this process is what a burst leaves.
