@@ -86,7 +86,7 @@ async fn exit_codes_tell_refusal_from_want_of_room() {
     }
     // A program that is not optimised may take longer for it on a busy machine than a command waits.
     let most = cluster.cli(0, &["whatif", "--scale", "web=10000"]);
-    assert_ne!(most.status.code(), Some(3), "{}", said(&most));
+    assert!(matches!(most.status.code(), Some(0 | 7)), "{}", said(&most));
     let revision = cluster.overview(0).await.expect("it answers").deployments[0].revision;
     assert_eq!(revision, 2, "refusals and questions make no revision");
 }

@@ -133,14 +133,19 @@ fn service_convergence(
     if settled { Convergence::Converged } else { Convergence::Progressing }
 }
 
-/// Whether each full network of the service gets an address back by itself: that of an instance that ends, or that is
-/// gone and whose addresses are in quarantine (NET-3).
+/// Whether each full network of the service gets an address back by itself: its quarantine ends (NET-3), or begins once the
+/// node reports that the instance is gone. One that reports nothing frees none.
 fn is_freed_soon(state: &ClusterState, deployment: &Deployment, key: &ServiceKey) -> bool {
     let networks = state.networks_of(key, deployment.revision).unwrap_or_default();
     let is_full = |network: &&Network| {
         u32::try_from(network.taken.len()).is_ok_and(|taken| taken >= network.subnet.capacity())
     };
-    let ends = |id| state.terminating.contains(id) || state.networks.quarantine.contains(id);
+    let reports = |id| state.nodes.get(id).is_some_and(|node| node.status.is_working());
+    let ends = |id| {
+        let terminating = state.terminating.get(id).is_some_and(|row| reports(&row.node));
+        let quarantine = state.networks.quarantine.get(id);
+        terminating || quarantine.is_some_and(|row| row.until.is_some() || reports(&row.node))
+    };
     let mut full = networks.into_iter().filter(is_full).peekable();
     full.peek().is_some() && full.all(|network| network.taken.values().any(ends))
 }

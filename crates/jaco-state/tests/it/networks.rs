@@ -13,8 +13,8 @@ use jaco_state::{Change, Outcome};
 use jaco_types::rollout::NO_ADDRESS;
 use jaco_types::spec::NetworkSpec;
 use jaco_types::{
-    Completion, ErrorCode, Millis, NetworkReach, NetworkScope, NodeId, ReplicaState, Revision,
-    Scheduling, Unplaced,
+    Completion, ErrorCode, Millis, NetworkReach, NetworkScope, NodeId, NodeStatus, ReplicaState,
+    Revision, Scheduling, Unplaced,
 };
 
 use crate::attached::{
@@ -109,6 +109,17 @@ fn a_service_waits_for_addresses_in_quarantine() {
     history.apply(Observe::new(N1).into());
     assert_eq!(start(&mut history, 60), Outcome::Done);
     assert_eq!(status(&history), Convergence::CannotPlace);
+    // Its node has the container, so it is to report that it is gone; one that is down does not.
+    observe(&mut history, 8, ReplicaState::Running);
+    history.batch(vec![Change::SlotRemove { id: replica("shop-web-8") }]);
+    for (at, expected) in [
+        (NodeStatus::Down, Convergence::CannotPlace),
+        (NodeStatus::Ready, Convergence::Progressing),
+    ] {
+        let change = Change::NodeStatusSet { node: N1, status: at, reason: String::new() };
+        assert_eq!(history.batch(vec![change]), Outcome::Done);
+        assert_eq!(status(&history), expected, "{at:?}");
+    }
 }
 
 /// Next-fit: while there are addresses that were never given, none is given again.
