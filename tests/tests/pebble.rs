@@ -11,7 +11,7 @@ use jaco_testkit::eventually_within;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use tempfile::TempDir;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(90);
 
 const DIRECTORY_PORT: u16 = 14000;
 const DNS_PORT: u16 = 8053;

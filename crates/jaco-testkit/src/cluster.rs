@@ -247,7 +247,7 @@ impl Cluster {
     /// observation and the last pass of the controller are written. Returns the raft index.
     ///
     /// # Panics
-    /// When entries are still committed after half a minute.
+    /// When entries are still committed after what [`eventually`] waits.
     pub async fn idle_index(&self, node: usize) -> u64 {
         let mut last = (0, Instant::now());
         loop {

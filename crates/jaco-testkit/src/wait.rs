@@ -11,8 +11,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// How often [`stays`] looks: each look may cost a process.
 const WATCH_PAUSE: Duration = Duration::from_millis(250);
 
-/// Waits half a minute for `look` to say `Ok`; on a busy machine all that is waited for takes a few
-/// seconds.
+/// Waits for `look` to say `Ok`, so long that what has not come by then hangs: of several tests at once on a slow disk, an
+/// engine takes over half a minute for six containers. A promised time is for [`eventually_within`].
 ///
 /// # Panics
 /// When the deadline has passed; the message is the last `Err`.
@@ -20,7 +20,7 @@ pub async fn eventually<T, E: Debug, F: Future<Output = Result<T, E>>>(
     what: &str,
     look: impl FnMut() -> F,
 ) -> T {
-    eventually_within(Duration::from_secs(30), what, look).await
+    eventually_within(Duration::from_secs(120), what, look).await
 }
 
 /// Fails as soon as `look` returns anything but `expected` during `window`. For promises that nothing

@@ -5,6 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
+use crate::finding::Finding;
 use crate::workspace::{PROGRAMS, Workspace, program_packages};
 use crate::{process, say};
 
@@ -26,9 +27,7 @@ struct Release {
 /// # Errors
 /// If the history has no such commit, or it does not build.
 pub(crate) fn build(workspace: &Workspace) -> Result<PathBuf> {
-    let path = workspace.root.join(RECORD);
-    let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {path:?}"))?;
-    let release = Release::parse(&text).with_context(|| format!("{path:?}"))?;
+    let release = recorded(workspace)?;
     let folder = workspace.target.join("releases").join(&release.commit);
     if PROGRAMS.iter().all(|program| folder.join(program).is_file()) {
         return Ok(folder);
@@ -51,6 +50,34 @@ pub(crate) fn build(workspace: &Workspace) -> Result<PathBuf> {
     }
     std::fs::remove_dir_all(&source).with_context(|| format!("cannot remove {source:?}"))?;
     Ok(folder)
+}
+
+/// What is wrong with the record: a commit that no copy of this history has can be upgraded from by nobody.
+///
+/// # Errors
+/// If there is no record or no git.
+pub(crate) fn check(workspace: &Workspace) -> Result<Vec<Finding>> {
+    let Release { version, commit } = recorded(workspace)?;
+    if is_in_history(&workspace.root, &commit)? {
+        return Ok(Vec::new());
+    }
+    let what = format!(
+        "the history of HEAD has no commit {commit} for release {version}: name another one, or git fetch --unshallow"
+    );
+    Ok(vec![Finding::new(RECORD, what)])
+}
+
+fn recorded(workspace: &Workspace) -> Result<Release> {
+    let path = workspace.root.join(RECORD);
+    let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {path:?}"))?;
+    Release::parse(&text).with_context(|| format!("{path:?}"))
+}
+
+/// Whether HEAD descends from it. One of another branch is in this copy of the history and may be in no other one.
+fn is_in_history(root: &Path, commit: &str) -> Result<bool> {
+    let mut git = Command::new("git");
+    git.current_dir(root).args(["merge-base", "--is-ancestor", commit, "HEAD"]);
+    Ok(process::capture_all(&mut git)?.status.success())
 }
 
 /// The whole tree of the release, as it was.
@@ -109,6 +136,31 @@ mod tests {
         {
             assert!(Release::parse(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_release_is_a_commit_that_head_descends_from() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let git = |arguments: &[&str]| {
+            let mut git = Command::new("git");
+            git.current_dir(folder.path()).args(["-c", "user.name=n", "-c", "user.email=e"]);
+            let output = git.args(arguments).output().expect("git");
+            assert!(output.status.success(), "{arguments:?}: {output:?}");
+            String::from_utf8(output.stdout).expect("text").trim().to_owned()
+        };
+        let commit = |message| {
+            git(&["commit", "--quiet", "--allow-empty", "--message", message]);
+            git(&["rev-parse", "HEAD"])
+        };
+        git(&["init", "--quiet"]);
+        let first = commit("released");
+        git(&["checkout", "--quiet", "-b", "other"]);
+        let elsewhere = commit("never merged");
+        git(&["checkout", "--quiet", &first]);
+        let second = commit("after it");
+        let known = |commit| is_in_history(folder.path(), commit).expect("git");
+        assert!(known(&first) && known(&second));
+        assert!(!known(&elsewhere) && !known(&"0".repeat(40)));
     }
 
     #[test]

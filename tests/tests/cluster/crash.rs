@@ -31,7 +31,7 @@ const WRITES_WHILE_AWAY: usize = 4 * SNAPSHOT_ENTRIES;
 /// until that attempt has failed.
 const ATTEMPT_FAILED: Duration = Duration::from_secs(3);
 /// A restart and an election take about a second; this many times that is a cluster that hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 /// Longer than a refused connection may wait to be audited: one is written every 5 s.
 const STANDSTILL: Duration = Duration::from_secs(6);
 /// Repeats a run whose choices are to be made again.

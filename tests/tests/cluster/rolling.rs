@@ -6,7 +6,7 @@ use jaco_testkit::{Cluster, Engine, eventually, eventually_within, fresh_request
 
 use crate::scenario::{containers, deploy};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Asks for six replicas of an image, each of which takes a while to start.
 async fn apply_slow(cluster: &Cluster, image: &str) -> u64 {

@@ -23,7 +23,7 @@ const SOON: Duration = Duration::from_secs(20);
 
 /// Waits until all replicas of a deployment report the image's name and these words.
 async fn refused(cluster: &Cluster, name: &str, image: &str, words: &str) {
-    eventually_within(Duration::from_secs(60), "the registry's refusal is the reason", || async {
+    eventually_within(Duration::from_secs(240), "the registry's refusal is the reason", || async {
         let now = replicas(cluster, 0, name).await;
         let is_told = |one: &v1::ReplicaInfo| {
             let reason = one.details.get("reason");

@@ -9,7 +9,7 @@ use rustix::process::Signal;
 
 use crate::scenario::{IMAGE, apply, replicas};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// How long an engine may be away before its node says so.
 const GRACE: Duration = Duration::from_secs(9);

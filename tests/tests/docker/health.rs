@@ -48,7 +48,7 @@ async fn image_healthcheck_gates_a_rollout() {
     let cluster = Cluster::start(1, Engine::Docker).await;
     let slow = r#","environment":{"HELLO_HEALTHY_AFTER_MS":"2500"}"#;
     apply(&cluster, "shop", &good.0, 2, slow).await;
-    eventually_within(Duration::from_secs(60), "one waits for its check", || async {
+    eventually_within(Duration::from_secs(240), "one waits for its check", || async {
         let now = replicas(&cluster, 0, "shop").await;
         let waits = now.iter().any(|one| one.state == "starting" && one.code == "health_pending");
         if waits { Ok(()) } else { Err(now) }
@@ -76,7 +76,7 @@ async fn image_healthcheck_gates_a_rollout() {
 
     for off in [r#","healthcheck":{"disable":true}"#, r#","healthcheck":{"test":["NONE"]}"#] {
         apply(&cluster, "shop", &bad.0, 2, off).await;
-        eventually_within(Duration::from_secs(60), "both are replaced", || async {
+        eventually_within(Duration::from_secs(240), "both are replaced", || async {
             let now = replicas(&cluster, 0, "shop").await;
             let done = now
                 .iter()

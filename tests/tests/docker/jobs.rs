@@ -7,7 +7,7 @@ use jaco_testkit::{Cluster, Engine, eventually_within, v1};
 
 use crate::scenario::{IMAGE, apply, replicas};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 async fn shown(cluster: &Cluster, node: usize, state: &str) {
     eventually_within(PATIENCE, &format!("the job is {state}"), || async {

@@ -81,7 +81,7 @@ async fn rollout_always_has_serving_replicas() {
     cluster.converged(0, "shop").await;
     apply(&cluster, "shop", "jaco-hello:v2", 3, check).await;
     let mut fewest = usize::MAX;
-    eventually_within(Duration::from_secs(60), "the change is through", || {
+    eventually_within(Duration::from_secs(240), "the change is through", || {
         fewest = fewest.min(running_now(&cluster.id));
         let cluster = &cluster;
         async move {

@@ -9,7 +9,7 @@ use jaco_testkit::{Cluster, Engine, binary, eventually_within, router, v1};
 
 use jaco_testkit::engines::{Dockerd, LiveRestore};
 
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 
 /// `web` on one machine, `db` on the other.
 const SHOP: &str = "

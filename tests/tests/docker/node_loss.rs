@@ -9,7 +9,7 @@ use jaco_testkit::{Cluster, Engine, eventually, eventually_within, v1};
 use crate::scenario::{IMAGE, apply};
 
 /// A node is down after 8 s; several times that is a hanging cluster.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// R-NODE-1: a node's daemon and containers are killed. Replicas are placed elsewhere; when it
 /// returns each slot has one instance, nothing moves back, and nothing is restarted.

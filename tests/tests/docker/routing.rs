@@ -72,7 +72,7 @@ impl Proxy {
                 tokio::spawn(forward(client, Arc::clone(&table), Arc::clone(&turn)));
             }
         });
-        eventually_within(Duration::from_secs(30), "the proxy knows all", || async {
+        eventually_within(Duration::from_secs(120), "the proxy knows all", || async {
             let known = endpoints.read().await.len();
             if known == size { Ok(()) } else { Err(known) }
         })
@@ -206,7 +206,7 @@ async fn rollout_under_load_fails_no_request() {
     let proxy = Proxy::start(&cluster, 1, "shop", 6).await;
     let load = Load::start(proxy.address);
     apply(&cluster, "shop", "jaco-hello:v2", 6, CHECK).await;
-    eventually_within(Duration::from_secs(90), "all are replaced", || async {
+    eventually_within(Duration::from_secs(240), "all are replaced", || async {
         let now = replicas(&cluster, 0, "shop").await;
         let done = now.len() == 6
             && now.iter().all(|one| one.image == "jaco-hello:v2" && one.retiring.is_none());
@@ -218,7 +218,7 @@ async fn rollout_under_load_fails_no_request() {
     assert!(served > 100, "only {served} requests were sent");
     assert_eq!(proxy.fewest(), 6);
     // The last update may still be in transit to the proxy.
-    eventually_within(Duration::from_secs(30), "six endpoints are left", || async {
+    eventually_within(Duration::from_secs(120), "six endpoints are left", || async {
         let left = proxy.endpoints.read().await.len();
         if left == 6 { Ok(()) } else { Err(left) }
     })
@@ -253,7 +253,7 @@ async fn unhealthy_revision_fails_its_rollout() {
         assert_eq!(applied.status.code(), Some(6), "attempt {attempt}: {told}");
         assert!(told.contains("was rolled back"), "attempt {attempt}: {told}");
         assert!(told.contains("step_timeout"), "attempt {attempt}: {told}");
-        eventually_within(Duration::from_secs(30), "only the old replicas are left", || async {
+        eventually_within(Duration::from_secs(120), "only the old replicas are left", || async {
             let left = jaco_testkit::docker::containers(&cluster.id).len();
             if left == 3 { Ok(()) } else { Err(left) }
         })
@@ -290,7 +290,7 @@ async fn drain_under_load_fails_no_request() {
         ..v1::SetAvailabilityRequest::default()
     };
     cluster.client().set_availability(drain).await.expect("drained");
-    eventually_within(Duration::from_secs(90), "nothing is left on n3", || async {
+    eventually_within(Duration::from_secs(240), "nothing is left on n3", || async {
         let now = replicas(&cluster, 0, "shop").await;
         let left = now.iter().filter(|one| {
             one.node == "n3" || one.retiring.as_ref().is_some_and(|old| old.node == "n3")
@@ -315,7 +315,7 @@ async fn dead_consumer_delays_only_until_its_lease_expires() {
     drop(proxy);
     apply(&cluster, "shop", "jaco-hello:v2", 1, "").await;
     // The lease, the grace period, and a busy engine.
-    eventually_within(Duration::from_secs(60), "the old container is gone", || async {
+    eventually_within(Duration::from_secs(240), "the old container is gone", || async {
         let left = jaco_testkit::docker::containers(&cluster.id).len();
         let is_new =
             replicas(&cluster, 0, "shop").await.iter().all(|one| one.image.ends_with("v2"));

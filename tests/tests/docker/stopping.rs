@@ -10,7 +10,7 @@ use jaco_testkit::{Cluster, Engine, eventually_within, fresh_request_id, v1};
 use crate::engine_events::{EngineEvents, StopEvents};
 use crate::scenario::IMAGE;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Lets replicas move soon after their start.
 const SETTINGS: &str = "rebalance: {replica_cooldown_millis: 1000, node_cooldown_millis: 1000}\n";

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::scenario::{IMAGE, apply, replicas};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// `jaco get replica -o json`; null while there is no such replica.
 fn replica(cluster: &Cluster, node: usize, id: &str) -> Value {

@@ -30,7 +30,7 @@ use std::time::Instant;
 use jaco_raft::testing::Syncing;
 
 /// Seeds per run unless `JACO_SIM_SEEDS` says otherwise.
-const SEEDS: u64 = 200;
+const SEEDS: u64 = 120;
 /// Seeds run with fsync removed; the harness must find the loss in every one.
 const CONTROL_SEEDS: u64 = 20;
 

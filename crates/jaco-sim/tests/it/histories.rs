@@ -24,19 +24,19 @@ fn check(style: Style, seeds: std::ops::Range<u64>) -> Coverage {
 /// Every row that an invariant of the simulation stands for, R-NODE-1 and R-LOOP-4 above all.
 #[test]
 fn random_histories_heal() {
-    check(Style::Plain, 0..120);
+    check(Style::Plain, 0..60);
 }
 
 /// The same with more nodes, every key of the planner, and faults that come together.
 #[test]
 fn harsh_histories_heal_1() {
-    check(Style::Harsh, 0..60);
+    check(Style::Harsh, 0..40);
 }
 
 /// See above.
 #[test]
 fn harsh_histories_heal_2() {
-    check(Style::Harsh, 60..120);
+    check(Style::Harsh, 40..80);
 }
 
 /// What histories reach, laws are asked about: these are not left out by a change of the nemesis or of the planner.

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::docker::IMAGE;
 use crate::wait::eventually_within;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Names a folder with another `dockerd`, and with what it starts that the machine's own does not have.
 const ENGINE_DIR: &str = "JACO_ENGINE_DIR";

@@ -19,7 +19,7 @@ use crate::router;
 use crate::wait::eventually_within;
 
 /// How long a test with several engines waits for anything.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Machines, `n1` first. Dropping them ends everything that runs on them.
 #[derive(Debug)]

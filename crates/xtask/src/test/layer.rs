@@ -137,11 +137,13 @@ impl Layer {
             | Self::Unit
             | Self::Browser
             | Self::Net
-            | Self::Vm
             | Self::Package => super::PROGRAM_LIMIT,
-            Self::RaftSim | Self::Sim | Self::Cluster | Self::Docker | Self::Edge => {
-                super::PROGRAM_LIMIT * 2
-            }
+            Self::RaftSim
+            | Self::Sim
+            | Self::Cluster
+            | Self::Vm
+            | Self::Docker
+            | Self::Edge => super::PROGRAM_LIMIT * 2,
         }
     }
 }

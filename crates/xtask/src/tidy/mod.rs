@@ -23,7 +23,7 @@ use anyhow::{Result, bail};
 use crate::finding::Finding;
 use crate::tree::Tree;
 use crate::workspace::Workspace;
-use crate::{requirements, say};
+use crate::{previous, requirements, say};
 
 /// Check what no compiler checks: layering, purity, dependencies, documents, texts
 #[derive(Debug, Default, clap::Args)]
@@ -55,6 +55,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args, xtask: &clap::Command) -> 
     }
     let mut findings = rules(workspace, &tree, xtask);
     findings.extend(dependencies::run(workspace, &tree)?);
+    findings.extend(previous::check(workspace)?);
     findings.extend(outdated(&tree, generated(&tree)));
     findings.extend(frozen::run(workspace, &tree, args.write)?);
     findings.sort();

@@ -12,7 +12,7 @@ use super::contents::{Modules, contents};
 use super::packages::Kernel;
 
 /// The longest that a machine may run: some times as long as it takes on two cores.
-const LIMIT: Duration = Duration::from_secs(12 * 60);
+const LIMIT: Duration = Duration::from_secs(20 * 60);
 
 /// Lines of the kernel that are shown where it ended without a result.
 const LAST_LINES: usize = 30;
