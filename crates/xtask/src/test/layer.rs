@@ -132,18 +132,12 @@ impl Layer {
     /// The longest that one of its test programs may take before it counts as hanging.
     pub(super) fn limit(self) -> Duration {
         match self {
-            Self::Lint
-            | Self::Pure
-            | Self::Unit
-            | Self::Browser
-            | Self::Net
-            | Self::Package => super::PROGRAM_LIMIT,
-            Self::RaftSim
-            | Self::Sim
-            | Self::Cluster
-            | Self::Vm
-            | Self::Docker
-            | Self::Edge => super::PROGRAM_LIMIT * 2,
+            Self::Lint | Self::Pure | Self::Unit | Self::Browser | Self::Net | Self::Package => {
+                super::PROGRAM_LIMIT
+            }
+            Self::RaftSim | Self::Sim | Self::Cluster | Self::Vm | Self::Docker | Self::Edge => {
+                super::PROGRAM_LIMIT * 2
+            }
         }
     }
 }
