@@ -46,12 +46,20 @@ pub(crate) struct Proposal {
     pub(crate) command: Command,
 }
 
+/// When a leader appended an entry.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Moment {
+    /// By the cluster's time, as that leader knew it.
+    pub(crate) at: Timestamp,
+    /// In truth.
+    pub(crate) truly: Timestamp,
+}
+
 /// A proposal in the leader's log that is not committed yet.
 #[derive(Debug)]
 struct Appended {
     proposal: Proposal,
-    /// By the leader's clock.
-    at: Timestamp,
+    moment: Moment,
     /// When a majority could have it, if it can be reached.
     ready_at: Timestamp,
     /// The machines that could be reached when it was appended: any of them may have it.
@@ -62,6 +70,8 @@ struct Appended {
 #[derive(Debug, Default)]
 pub(crate) struct Consensus {
     entries: BTreeMap<StateIndex, Entry>,
+    /// When leaders appended them, in truth.
+    appended: BTreeMap<StateIndex, Timestamp>,
     last: StateIndex,
     tail: Vec<Appended>,
     pub(crate) term: u64,
@@ -91,6 +101,11 @@ impl Consensus {
     ) -> impl Iterator<Item = &Entry> {
         let range = StateIndex(after.0 + 1)..StateIndex(upto.0.max(after.0) + 1);
         self.entries.range(range).map(|(_, entry)| entry)
+    }
+
+    /// When a leader appended a committed entry, in truth.
+    pub(crate) fn appended_at(&self, index: StateIndex) -> Timestamp {
+        self.appended[&index]
     }
 
     pub(crate) fn stored(&self, machine: MachineIx) -> StateIndex {
@@ -135,11 +150,11 @@ impl Consensus {
     pub(crate) fn append(
         &mut self,
         proposal: Proposal,
-        at: Timestamp,
+        moment: Moment,
         ready_at: Timestamp,
         reached: BTreeSet<MachineIx>,
     ) {
-        self.tail.push(Appended { proposal, at, ready_at, reached });
+        self.tail.push(Appended { proposal, moment, ready_at, reached });
     }
 
     /// Commits what was appended long enough ago, with these machines as the majority.
@@ -158,11 +173,12 @@ impl Consensus {
     }
 
     fn commit(&mut self, appended: Appended) -> (Origin, StateIndex) {
-        let Appended { proposal, at, .. } = appended;
+        let Appended { proposal, moment: Moment { at, truly }, .. } = appended;
         self.last = StateIndex(self.last.0 + 1);
         let Proposal { origin, by, request, command } = proposal;
         let entry = Entry { index: self.last, at, by, origin: None, request, command };
         self.entries.insert(self.last, entry);
+        self.appended.insert(self.last, truly);
         (origin, self.last)
     }
 

@@ -1,6 +1,7 @@
 //! A daemon: a copy of the state, an agent, and the leader's loop while it leads. What `jacod` wires
 //! together from the same parts.
 
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use jaco_scheduler::input::EngineSignal;
 use jaco_state::audit::{DEFAULT_AGE, Retention};
 use jaco_state::view::{DesiredInstance, desired_on, prepull_on};
 use jaco_state::{ClusterState, Entry, Outcome, apply};
+use jaco_store::ClusterTime;
 use jaco_types::spec::ServiceSpec;
 use jaco_types::{
     ImageNeed, ImageReadiness, InstanceId, InstanceObserved, Millis, NodeId, StateIndex,
@@ -38,6 +40,12 @@ pub(crate) struct Daemon {
     pub(crate) site: Planner,
     /// What it does as the endpoint consumer that its router is.
     pub(crate) consumer: RouterConsumer,
+    /// What its agent waits by: its own clock, without jumps.
+    pub(crate) own_time: RefCell<ClusterTime>,
+    /// The cluster's time as it knows it.
+    pub(crate) time: RefCell<ClusterTime>,
+    /// Whether it has followed a leader since it started, or led.
+    pub(crate) knows_time: Cell<bool>,
     /// What its engine answered last; absent before the first answer.
     pub(crate) engine: Option<EngineSignal>,
     /// For how long there was no contact with a leader, as sent to its agent last.
@@ -88,6 +96,9 @@ impl Daemon {
             core: AgentCore::new(owner),
             outbox: Outbox::default(),
             leading: None,
+            own_time: RefCell::default(),
+            time: RefCell::default(),
+            knows_time: Cell::new(false),
             engine: None,
             sent: Sent::default(),
             silence: Millis(0),

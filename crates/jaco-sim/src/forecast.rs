@@ -63,7 +63,7 @@ impl World {
         let machine = &self.machines[self.consensus.leader?.0];
         let daemon = machine.daemon.as_ref()?;
         let leading = daemon.leading.as_ref()?;
-        Some(look(&leading.input(&daemon.state, machine.clock(self.now))))
+        Some(look(&leading.input(&daemon.state, machine.cluster_time(self.now))))
     }
 }
 

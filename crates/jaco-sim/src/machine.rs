@@ -1,10 +1,13 @@
 //! A machine: its container engine, its clock, and the daemon that may or may not run on it.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use jaco_agent::engine::{ContainerId, ContainerStatus, Health, ObservedContainer};
 use jaco_agent::fake::FakeDriver;
 use jaco_agent::{FakeHost, Owner};
+use jaco_store::ClusterTime;
+use jaco_store::cluster_time::Reading;
 use jaco_types::{
     ClusterId, Hostname, InstanceId, Millis, NodeId, Ordinal, ReplicaId, ServiceKey, StateIndex,
     Timestamp,
@@ -63,13 +66,44 @@ impl Machine {
     }
 
     /// What its clock shows. Containers live by true time: an engine's stamps are only shown.
-    pub(crate) fn clock(&self, now: Timestamp) -> Timestamp {
+    fn wall(&self, now: Timestamp) -> Timestamp {
         Timestamp(now.0.saturating_add_signed(self.clock_offset))
     }
 
-    /// When its clock will show this.
-    pub(crate) fn true_time(&self, shown: Timestamp) -> Timestamp {
-        Timestamp(shown.0.saturating_add_signed(-self.clock_offset))
+    /// By how much its clock is ahead of the true time, in milliseconds.
+    pub(crate) fn clock_offset(&self) -> i64 {
+        self.clock_offset
+    }
+
+    /// The cluster's time as its daemon knows it.
+    pub(crate) fn cluster_time(&self, now: Timestamp) -> Timestamp {
+        let reading = self.reading(now);
+        let daemon = self.daemon.as_ref();
+        daemon.map_or(reading.wall, |daemon| daemon.time.borrow_mut().now(reading))
+    }
+
+    /// What its agent waits by.
+    pub(crate) fn own_time(&self, now: Timestamp) -> Timestamp {
+        let reading = self.reading(now);
+        let daemon = self.daemon.as_ref();
+        daemon.map_or(reading.wall, |daemon| daemon.own_time.borrow_mut().now(reading))
+    }
+
+    /// Its daemon is told the cluster's time by the leader.
+    pub(crate) fn follow(&self, now: Timestamp, leader: Timestamp) {
+        if let Some(daemon) = &self.daemon {
+            daemon.time.borrow_mut().follow(self.reading(now), leader);
+            daemon.knows_time.set(true);
+        }
+    }
+
+    fn reading(&self, now: Timestamp) -> Reading {
+        Reading { wall: self.wall(now), steady: Millis(now.0) }
+    }
+
+    /// When one of its times will be this, about: it may pass a little faster or slower than the true time.
+    pub(crate) fn true_time(&self, shown: Timestamp, time: &RefCell<ClusterTime>) -> Timestamp {
+        Timestamp(shown.0.saturating_add_signed(-time.borrow().ahead() - self.clock_offset))
     }
 
     /// For how long it was without contact, by its own clock.

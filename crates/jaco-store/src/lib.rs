@@ -3,6 +3,7 @@
 //! decided where the daemon is wired.
 
 pub mod clock;
+pub mod cluster_time;
 pub mod mem;
 
 use async_trait::async_trait;
@@ -11,6 +12,7 @@ use jaco_types::{Identity, NodeId, RequestId, StateIndex};
 use tokio::sync::watch;
 
 pub use clock::{Clock, SystemClock};
+pub use cluster_time::{ClusterClock, ClusterTime};
 pub use mem::MemStore;
 
 /// A command to be written.

@@ -26,7 +26,7 @@ pub struct InstanceObserved {
     pub ports: BTreeMap<u16, String>,
     /// When the container was started, by the node's clock.
     pub started_at: Option<Timestamp>,
-    /// When this state began, by the node's clock.
+    /// When this state began, by the cluster's time as the node knew it.
     pub since: Timestamp,
     /// How it ended, if it did.
     pub exit: Option<Exit>,

@@ -14,10 +14,10 @@ use jaco_proto::v1::{HeartbeatRequest, PrepullStatus};
 use jaco_scheduler::input::EngineSignal;
 use jaco_server::Member;
 use jaco_state::command::NodeReport;
-use jaco_store::{Applied, Proposal, ProposeError, Store};
+use jaco_store::{Applied, ClusterClock, Proposal, ProposeError, Store};
 use jaco_types::{
     Identity, ImageDigest, ImageNeed, ImagePull, ImageReadiness, Millis, NodeEdge, NodeFacts,
-    NodeId, NodeRouter,
+    NodeId, NodeRouter, Timestamp,
 };
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -52,6 +52,13 @@ pub(crate) struct NodeDescription {
     pub(crate) facts: NodeFacts,
 }
 
+/// What a leader's answer tells this node.
+#[derive(Debug, Clone)]
+pub(crate) struct Heard {
+    pub(crate) contact: LeaderContact,
+    pub(crate) clock: Arc<ClusterClock>,
+}
+
 /// What heartbeats report besides the engine.
 #[derive(Debug)]
 pub(crate) struct Sources {
@@ -67,7 +74,7 @@ pub(crate) struct Sources {
 pub(crate) async fn run(
     member: Arc<Member>,
     description: NodeDescription,
-    contact: LeaderContact,
+    heard: Heard,
     sources: Sources,
     shutdown: CancellationToken,
 ) {
@@ -89,7 +96,7 @@ pub(crate) async fn run(
                 let pulls = agent.borrow().image_pulls();
                 let signal = engine.signal(&disks);
                 let report = Report { engine: signal, images: &readiness, pulls, load: None };
-                send(&member, report, &contact).await;
+                send(&member, report, &heard).await;
                 continue;
             }
         }
@@ -103,7 +110,7 @@ pub(crate) async fn run(
         let has_load = load.is_some();
         let pulls = agent.borrow().image_pulls();
         let report = Report { engine: engine.signal(&disks), images: &readiness, pulls, load };
-        if send(&member, report, &contact).await == Delivery::Rejected && has_load {
+        if send(&member, report, &heard).await == Delivery::Rejected && has_load {
             measured.mark_changed();
         }
         let parts = Parts {
@@ -203,9 +210,10 @@ enum Delivery {
     Rejected,
 }
 
-async fn send(member: &Member, report: Report<'_>, contact: &LeaderContact) -> Delivery {
+async fn send(member: &Member, report: Report<'_>, heard: &Heard) -> Delivery {
     let Report { engine, images, pulls, load } = report;
-    let sent_at = contact.now();
+    let contact = &heard.contact;
+    let (sent_at, begun) = (contact.now(), Instant::now());
     if member.store.leads() {
         if member.store.has_quorum() {
             record(member, contact, sent_at).await;
@@ -242,6 +250,11 @@ async fn send(member: &Member, report: Report<'_>, contact: &LeaderContact) -> D
     };
     match member.peers.heartbeat((node, &address), message, DEADLINE).await {
         Ok(answer) => {
+            // Leaders before 0.2.0 do not say.
+            if answer.cluster_time_ms > 0 {
+                let half = u64::try_from(begun.elapsed().as_millis() / 2).unwrap_or_default();
+                heard.clock.follow(Timestamp(answer.cluster_time_ms).after(Millis(half)));
+            }
             if answer.has_quorum {
                 record(member, contact, sent_at).await;
             } else {

@@ -36,7 +36,7 @@ use jaco_state::edge::SealedKey;
 use jaco_state::network::NetworkPool;
 use jaco_state::registries::RegistryLogin;
 use jaco_state::{Command, Outcome};
-use jaco_store::{Proposal, Store};
+use jaco_store::{Clock, ClusterClock, Proposal, Store};
 use jaco_types::route::RouteDomain;
 use jaco_types::{
     CertificateName, ClusterId, ContentId, ErrorCode, Identity, Millis, NodeId, RegistryName,
@@ -52,7 +52,7 @@ use crate::backup::BackupLoop;
 use crate::config::{EngineKind, Network, SamplerSettings};
 use crate::context::NodeContext;
 use crate::edge::{self, EdgeHandle, EdgeLoop, EdgeView, Keys};
-use crate::heartbeat::{self, NodeDescription, Sources};
+use crate::heartbeat::{self, Heard, NodeDescription, Sources};
 use crate::images::ImageKeeper;
 use crate::kek_rotation::KekLoop;
 use crate::notify::NotifyLoop;
@@ -111,7 +111,8 @@ pub(crate) async fn start(
     let tcp = listener::bind(address).with_context(|| format!("cannot listen on {address}"))?;
     let peers = Peers::new(Arc::clone(&certificates));
     let raft = open_raft(node, &cluster, id, &peers).await?;
-    let store = RaftStore::new(id, raft, peers.clone(), Arc::clone(&node.clock));
+    let clock = Arc::new(ClusterClock::new(Arc::clone(&node.clock), boot_time));
+    let store = RaftStore::new(id, raft, peers.clone(), Arc::clone(&clock) as Arc<dyn Clock>);
     node.tasks.spawn(Arc::clone(&store).follow(node.shutdown.clone()));
     let mut router_process = None;
     if let Some(mut founding) = parts.founding {
@@ -137,10 +138,11 @@ pub(crate) async fn start(
         owner,
         Arc::clone(&store) as Arc<dyn Store>,
         Arc::clone(&engine),
-        Arc::clone(&node.clock),
+        Arc::new(ClusterClock::new(Arc::clone(&node.clock), boot_time)),
         file_dirs,
     );
     let images = open_images(node, id, &store, &peers)?;
+    agent.cluster_time = Arc::clone(&clock) as Arc<dyn Clock>;
     agent.images = Some(images.for_agent());
     let router = router(node, router_process);
     let contact = LeaderContact::new(boot_time);
@@ -176,7 +178,7 @@ pub(crate) async fn start(
         agent: agent_handle,
         images,
         cluster_key: ClusterKey::new(parts.keks, node.hostname.clone()),
-        clock: Arc::clone(&node.clock),
+        clock: Arc::clone(&clock) as Arc<dyn Clock>,
         refusals,
         uses,
         recovery: Recovery::begin(),
@@ -218,7 +220,8 @@ pub(crate) async fn start(
     let sources = Sources { disks, measured, router, edge };
     let agreed = traces.map(|traces| traces.follow(node, &member));
     spawn_controller(node, &member, agreed);
-    spawn_loops(node, &member, certificates, contact, sources);
+    let heard = Heard { contact, clock };
+    spawn_loops(node, &member, certificates, heard, sources);
     info!(%cluster, node_id = %id, address = %node.advertised, "member started");
     Ok(())
 }
@@ -442,7 +445,7 @@ fn spawn_rebalancing(node: &NodeContext, member: &Arc<Member>) {
     let rebalancing = RebalanceLoop::new(
         Arc::clone(&member.store) as Arc<dyn Store>,
         Arc::clone(&member.rebalance),
-        Arc::clone(&node.clock),
+        Arc::clone(&member.clock),
     );
     node.run_until_shutdown(rebalancing.run(node.shutdown.clone()));
 }
@@ -450,7 +453,7 @@ fn spawn_rebalancing(node: &NodeContext, member: &Arc<Member>) {
 /// The loop that begins runs of jobs when they are due, active on the leader.
 fn spawn_jobs(node: &NodeContext, member: &Arc<Member>) {
     let store = Arc::clone(&member.store) as Arc<dyn Store>;
-    let jobs = JobLoop::new(store, Arc::clone(&node.clock));
+    let jobs = JobLoop::new(store, Arc::clone(&member.clock));
     node.run_until_shutdown(jobs.run(node.shutdown.clone()));
 }
 
@@ -479,7 +482,7 @@ fn spawn_controller(
     let controller = Controller::new(
         Arc::clone(&member.store) as Arc<dyn Store>,
         Arc::clone(&member.signals),
-        Arc::clone(&node.clock),
+        Arc::clone(&member.clock),
         options,
     );
     node.run_until_shutdown(controller.run(node.shutdown.clone()));
@@ -489,7 +492,7 @@ fn spawn_loops(
     node: &NodeContext,
     member: &Arc<Member>,
     certificates: Arc<CertificateStore>,
-    contact: LeaderContact,
+    heard: Heard,
     sources: Sources,
 ) {
     let shutdown = &node.shutdown;
@@ -497,7 +500,7 @@ fn spawn_loops(
         NodeDescription { address: node.advertised.clone(), facts: node.facts.clone() };
     let identity = node.identity.clone();
     let heartbeats =
-        heartbeat::run(Arc::clone(member), description, contact, sources, shutdown.clone());
+        heartbeat::run(Arc::clone(member), description, heard, sources, shutdown.clone());
     node.run_until_shutdown(heartbeats);
     let signals = membership::Signals {
         removal: certificates.removal().clone(),

@@ -10,6 +10,7 @@ mod backup;
 mod backup_schedules;
 mod bad_input;
 mod client;
+mod clocks;
 mod cluster_key;
 mod colocation;
 mod completions;

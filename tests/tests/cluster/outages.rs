@@ -30,7 +30,7 @@ async fn lists(node: &Node, wanted: &[&str]) {
 }
 
 /// Starts a daemon whose clock is ahead of ours by `ahead`, as after an outage of that length.
-fn start_later(node: &mut Node, ahead: &str) {
+pub(crate) fn start_later(node: &mut Node, ahead: &str) {
     let mut command = Command::new(binary("jacod"));
     // Without the wrapper program, which would be in the way of signals to the daemon. Only the date
     // moves: a monotonic clock starts anew with the machine.

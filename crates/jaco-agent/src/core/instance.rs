@@ -321,12 +321,12 @@ impl Tracked {
         self.desired.is_none() && self.container.is_none() && self.work == Work::Idle
     }
 
-    /// The next report, if it differs from the last one.
+    /// The next report, if it differs from the last one; `at` is the cluster's time.
     pub(super) fn next_report(
         &mut self,
         id: &InstanceId,
         node: NodeId,
-        now: Timestamp,
+        at: Timestamp,
     ) -> Option<InstanceObserved> {
         // A final state does not change any more, whatever is observed later.
         if self.reported.as_ref().is_some_and(|reported| reported.state.is_over()) {
@@ -345,7 +345,7 @@ impl Tracked {
             container_id,
             ports: seen.map(|seen| seen.ports.clone()).unwrap_or_default(),
             started_at: seen.and_then(started_at),
-            since: now,
+            since: at,
             exit: summary.exit,
         };
         if let Some(reported) = &self.reported {

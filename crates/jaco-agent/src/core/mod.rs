@@ -169,6 +169,8 @@ pub struct AgentCore {
     leaderless_for: Millis,
     /// Whether what is desired may lack what was decided meanwhile, by the last event.
     state_age: StateAge,
+    /// By how many milliseconds the cluster's time is ahead of the agent's own.
+    cluster_ahead: i64,
 }
 
 /// Whether the containers are known, and whether they are being listed.
@@ -208,7 +210,14 @@ impl AgentCore {
             networks: Networks::default(),
             leaderless_for: Millis(0),
             state_age: StateAge::Current,
+            cluster_ahead: 0,
         }
+    }
+
+    /// Notes by how many milliseconds the cluster's time, which reports carry, is ahead of the one of [`Self::handle`]. That one
+    /// may not jump, as the agent waits by it; the cluster's may when another leader is heard.
+    pub fn note_cluster_time(&mut self, ahead: i64) {
+        self.cluster_ahead = ahead;
     }
 
     /// Processes `event` and returns the effects to perform now.
@@ -444,11 +453,12 @@ impl AgentCore {
     /// Reports what changed since the last report, and nothing else (R-LOOP-4).
     fn report(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
         let node = self.owner.node;
+        let at = Timestamp(now.0.saturating_add_signed(self.cluster_ahead));
         let mut observed = Vec::new();
         let mut gone = Vec::new();
         for (id, tracked) in &mut self.instances {
             if tracked.desired.is_some() {
-                observed.extend(tracked.next_report(id, node, now));
+                observed.extend(tracked.next_report(id, node, at));
             } else if tracked.is_gone() {
                 gone.push(id.clone());
             }

@@ -14,6 +14,7 @@ use futures::FutureExt;
 use jaco_state::registries::RegistryLogin;
 use jaco_state::view::{DesiredInstance, desired_on, prepull_on};
 use jaco_state::{ClusterState, Deployment, Table};
+use jaco_store::cluster_time::difference;
 use jaco_store::{Clock, Store};
 use jaco_types::spec::ServiceSpec;
 use jaco_types::unit::Bytes;
@@ -49,8 +50,10 @@ pub struct Options {
     pub store: Arc<dyn Store>,
     /// The container engine.
     pub engine: Arc<dyn ContainerEngine>,
-    /// The clock.
+    /// What the agent waits by: it may not jump.
     pub clock: Arc<dyn Clock>,
+    /// The cluster's time, which its reports carry.
+    pub cluster_time: Arc<dyn Clock>,
     /// Directories for mounted files.
     pub file_dirs: FileDirs,
     /// Maximum of concurrent starts. More only slow each other down: a start keeps a core busy for
@@ -84,11 +87,13 @@ impl Options {
         let contact = LeaderContact::new(steady);
         let removal = CancellationToken::new();
         let (starts_max, gate, images) = (8, None, None);
+        let cluster_time = Arc::clone(&clock);
         Self {
             owner,
             store,
             engine,
             clock,
+            cluster_time,
             file_dirs,
             starts_max,
             tick,
@@ -375,7 +380,9 @@ impl<'a> Running<'a> {
             let containers = list.iter().map(|seen| &seen.instance);
             self.file_cleanup.sweep(containers, self.input.desired.keys());
         }
-        for effect in self.core.handle(event, self.options.clock.now()) {
+        let now = self.options.clock.now();
+        self.core.note_cluster_time(difference(self.options.cluster_time.now(), now));
+        for effect in self.core.handle(event, now) {
             if let Effect::Report { observed, gone } = effect {
                 for seen in &observed {
                     log_transition(seen);
@@ -428,7 +435,7 @@ impl<'a> Running<'a> {
             service: service.clone(),
             instance: instance.clone(),
             container: container.clone(),
-            at: self.options.clock.now(),
+            at: self.options.cluster_time.now(),
         })
     }
 

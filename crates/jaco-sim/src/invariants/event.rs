@@ -4,7 +4,7 @@ use jaco_agent::Effect;
 use jaco_agent::engine::ContainerId;
 use jaco_state::command::Batch;
 use jaco_state::{Change, ClusterState, Command, Entry, Outcome};
-use jaco_types::{InstanceId, Millis, NodeId, StateIndex};
+use jaco_types::{InstanceId, Millis, NodeId, StateIndex, Timestamp};
 
 use crate::network::MachineIx;
 
@@ -12,6 +12,8 @@ use crate::network::MachineIx;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Committed<'a> {
     pub(crate) entry: &'a Entry,
+    /// When a leader appended it, in truth.
+    pub(crate) appended: Timestamp,
     /// The state that it met. The facts hold the one that it left.
     pub(crate) before: &'a ClusterState,
     pub(crate) outcome: &'a Outcome,

@@ -94,6 +94,8 @@ pub(crate) trait Invariant: Debug {
     fn attended(&mut self, _facts: &Facts, _machine: MachineIx) {}
     /// Nothing can stop containers on this machine until there is contact again.
     fn unattended(&mut self, _machine: MachineIx) {}
+    /// A leader was elected that has no cluster's time but that of its own clock: no member is left that knew it.
+    fn time_begins_anew(&mut self) {}
     /// A client was told of an outcome.
     fn acknowledged(&mut self, _command: &Command, _outcome: &Outcome) {}
     /// So many events happened at one moment; what comes next is described.
@@ -195,7 +197,13 @@ impl Checker {
         }
     }
 
-    pub(crate) fn committed(&mut self, entry: &Entry, now: Timestamp) {
+    /// A leader was elected that has no cluster's time but that of its own clock.
+    pub(crate) fn time_begins_anew(&mut self) {
+        self.laws.iter_mut().for_each(|law| law.time_begins_anew());
+    }
+
+    /// An entry was agreed on, which a leader had `appended` then, in truth.
+    pub(crate) fn committed(&mut self, entry: &Entry, appended: Timestamp, now: Timestamp) {
         self.facts.now = now;
         let before = self.facts.state.clone();
         let outcome = apply(&mut self.facts.state, entry);
@@ -206,7 +214,7 @@ impl Checker {
             let broken = InvariantViolation::State(violation);
             self.violations.push(Violation { at: now, broken });
         }
-        let step = Committed { entry, before: &before, outcome: &outcome };
+        let step = Committed { entry, appended, before: &before, outcome: &outcome };
         if let Some((_, changes)) = step.plan() {
             self.coverage.note(&before, changes);
         }

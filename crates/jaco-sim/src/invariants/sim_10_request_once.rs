@@ -60,7 +60,8 @@ mod tests {
                 command: DeploymentApply::new(name, DeploymentSpec::default()).into(),
             };
             let outcome = apply(&mut facts.state, &entry);
-            let step = Committed { entry: &entry, before: &before, outcome: &outcome };
+            let (appended, before, outcome) = (entry.at, &before, &outcome);
+            let step = Committed { entry: &entry, appended, before, outcome };
             verdicts.push(law.committed(&facts, &step));
         }
         let found = verdicts.pop().expect("two entries").expect_err("the second effect");

@@ -1,5 +1,6 @@
 //! What breaks, and what operators do to nodes and replicas.
 
+use jaco_store::cluster_time::CLOCKS_AGREE_WITHIN;
 use jaco_types::ReplicaId;
 
 use super::{JOB_IMAGES, Nemesis};
@@ -92,11 +93,20 @@ impl Nemesis {
         Some(format!("engine {host} {}", self.rng.pick(&["down", "up"])))
     }
 
-    /// As far as a clock is set by a daemon that keeps time.
+    /// As a daemon that keeps time sets a clock, or a person: clocks differ by as much as they may.
     pub(super) fn clock(&mut self) -> Option<String> {
         let host = self.pick_of(&self.hosts())?;
-        let sign = *self.rng.pick(&["+", "-"]);
-        Some(format!("clock {host} {sign}{}ms", self.rng.between(1, 2_000)))
+        let (sign, drawn) = (*self.rng.pick(&["+", "-"]), self.rng.between(1, 2_000));
+        if drawn % 2 == 0 {
+            return Some(format!("clock {host} {sign}{drawn}ms"));
+        }
+        let world = self.world();
+        let now = world.machine(world.find(&host)?).clock_offset();
+        let most = CLOCKS_AGREE_WITHIN.0 / 2;
+        let off = i64::try_from(drawn * most / 2_000).expect("minutes");
+        let by = if sign == "+" { off } else { -off } - now;
+        let sign = if by < 0 { "-" } else { "+" };
+        Some(format!("clock {host} {sign}{}ms", by.unsigned_abs()))
     }
 
     pub(super) fn join(&mut self) -> Option<String> {

@@ -3,6 +3,7 @@
 use jaco_agent::engine::{ContainerId, EngineEvent, ObservedContainer};
 use jaco_agent::{CONTACT_LAPSE, Effect, Event, StateAge};
 use jaco_state::view::Role;
+use jaco_store::cluster_time::difference;
 use jaco_types::{Hostname, Identity, Millis, NodeId};
 
 use super::{AGENT_TICK, HEARTBEAT, Happening, NodeSignalSent, World};
@@ -89,11 +90,12 @@ impl World {
     pub(super) fn tell_agent(&mut self, ix: MachineIx, event: Event) {
         let event = self.forget_retiring(self.mix_in_foreign(ix, event));
         let machine = &mut self.machines[ix.0];
-        let clock = machine.clock(self.now);
+        let (clock, cluster) = (machine.own_time(self.now), machine.cluster_time(self.now));
         let Some(daemon) = machine.daemon.as_mut().filter(|daemon| daemon.view == View::Current)
         else {
             return;
         };
+        daemon.core.note_cluster_time(difference(cluster, clock));
         if let Event::Started { instance, result: Ok(seen) } = &event {
             let by = Process { machine: ix, life: daemon.life };
             let (container, state) = (&seen.container, &daemon.state);
@@ -216,7 +218,7 @@ impl World {
 
     fn look_at_clocks(&mut self, ix: MachineIx) {
         let machine = &mut self.machines[ix.0];
-        let clock = machine.clock(self.now);
+        let clock = machine.cluster_time(self.now);
         if let Some(leading) = machine.daemon.as_mut().and_then(|daemon| daemon.leading.as_mut()) {
             leading.look(clock, Millis(self.now.0));
         }

@@ -11,7 +11,7 @@ use jaco_types::{Identity, Millis, NodeId, Revision, StateIndex, Timestamp};
 
 use super::rebalance::REBALANCE_EVERY;
 use super::{Election, Happening, NodeSignalSent, World};
-use crate::consensus::{Origin, Proposal};
+use crate::consensus::{Moment, Origin, Proposal};
 use crate::daemon::{Daemon, View};
 use crate::leader::{LeaderLoop, Written};
 use crate::network::MachineIx;
@@ -113,9 +113,12 @@ impl World {
         self.catch_up(winner, self.consensus.last());
         let (term, now) = (self.consensus.term, self.now);
         let machine = &mut self.machines[winner.0];
-        let clock = machine.clock(now);
+        let clock = machine.cluster_time(now);
         if let Some(daemon) = &mut machine.daemon {
             daemon.leading = Some(LeaderLoop::new(term, clock));
+            if !daemon.knows_time.replace(true) {
+                self.checker.time_begins_anew();
+            }
         }
         self.plan_in(REBALANCE_EVERY, Happening::Rebalance { machine: winner, term });
         self.bring_up_to_date(winner);
@@ -172,10 +175,11 @@ impl World {
             return;
         }
         let Some(proposal) = self.sabotage_proposal(to, proposal) else { return };
-        let at = self.machine(to).clock(self.now);
+        let at = self.machine(to).cluster_time(self.now);
         let reached = self.peers_of(to);
         let takes = Millis(self.network.rng().between(FLUSH.0, FLUSH.1) + self.network.latency().0);
-        self.consensus.append(proposal, at, self.now.after(takes), reached);
+        let moment = Moment { at, truly: self.now };
+        self.consensus.append(proposal, moment, self.now.after(takes), reached);
         self.plan_in(takes, Happening::Agree { term });
     }
 
@@ -223,7 +227,7 @@ impl World {
     fn note_commits(&mut self, before: StateIndex) {
         for entry in self.consensus.entries(before, self.consensus.last()) {
             self.last_commit_at = self.now;
-            self.checker.committed(entry, self.now);
+            self.checker.committed(entry, self.consensus.appended_at(entry.index), self.now);
         }
     }
 
@@ -256,7 +260,7 @@ impl World {
     /// Executes the log up to there. The outcome is the last entry's.
     pub(super) fn catch_up(&mut self, ix: MachineIx, upto: StateIndex) -> Option<Outcome> {
         let machine = &mut self.machines[ix.0];
-        let clock = machine.clock(self.now);
+        let clock = machine.cluster_time(self.now);
         let daemon = machine.daemon.as_mut()?;
         let mut outcome = None;
         let skips = self.sabotage == Some(Sabotage::SkipReports) && ix != MachineIx(0);
@@ -293,7 +297,7 @@ impl World {
         let NodeSignalSent { node, engine, images, load_percent } = status;
         self.acknowledge(to, node, &engine, sent_at);
         let machine = &mut self.machines[to.0];
-        let clock = machine.clock(self.now);
+        let clock = machine.cluster_time(self.now);
         if let Some(leading) = machine.daemon.as_mut().and_then(|daemon| daemon.leading.as_mut()) {
             leading.hear_of_load(node, load_percent, clock);
             leading.hear_of_images(node, images, clock);
@@ -314,6 +318,8 @@ impl World {
         let to = self.all().find(|ix| self.machine(*ix).node == node);
         let Some(to) = to.filter(|to| leads && self.network.is_open(from, *to)) else { return };
         let committed = self.consensus.last();
+        let time = self.machine(from).cluster_time(self.now);
+        self.machine(to).follow(self.now, time);
         let machine = &mut self.machines[to.0];
         machine.contact_at = machine.contact_at.max(sent_at);
         machine.committed_at_contact = committed;
@@ -328,7 +334,7 @@ impl World {
     /// A pass of the planner on this machine.
     pub(super) fn pass(&mut self, ix: MachineIx) {
         let machine = &mut self.machines[ix.0];
-        let clock = machine.clock(self.now);
+        let clock = machine.cluster_time(self.now);
         let Some(daemon) = &mut machine.daemon else { return };
         let life = daemon.life;
         let Some(leading) = &mut daemon.leading else { return };
@@ -373,7 +379,7 @@ impl World {
             Ok(_) => Written::Yes,
         };
         let machine = &mut self.machines[ix.0];
-        let clock = machine.clock(self.now);
+        let clock = machine.cluster_time(self.now);
         if let Some(leading) = machine.daemon.as_mut().and_then(|daemon| daemon.leading.as_mut()) {
             leading.answer(written, clock);
         }

@@ -80,7 +80,7 @@ impl World {
     /// A leader hears of it.
     pub(super) fn hear_of_endpoints(&mut self, to: MachineIx, news: Acknowledgement) {
         let machine = &mut self.machines[to.0];
-        let clock = machine.clock(self.now);
+        let clock = machine.cluster_time(self.now);
         if let Some(leading) = machine.daemon.as_mut().and_then(|it| it.leading.as_mut()) {
             let Acknowledgement { name, session, index } = news;
             leading.hear_of_endpoints(name, (session, index), clock);

@@ -68,10 +68,14 @@ impl Machines {
 fn next_of(ix: MachineIx, machine: &Machine) -> Option<(Timestamp, Timer)> {
     let engine = machine.driver.next_at().map(|at| (at, Timer::Engine(ix)));
     let daemon = machine.daemon.as_ref();
-    let agent = daemon.and_then(|daemon| daemon.core.wake_at());
-    let pass = daemon.and_then(|daemon| daemon.leading.as_ref()?.due_at());
-    let shown = |at: Option<Timestamp>, timer| at.map(|at| (machine.true_time(at), timer));
-    let timers = [engine, shown(agent, Timer::Agent(ix)), shown(pass, Timer::Pass(ix))];
+    let agent = daemon.and_then(|daemon| {
+        Some((machine.true_time(daemon.core.wake_at()?, &daemon.own_time), Timer::Agent(ix)))
+    });
+    let pass = daemon.and_then(|daemon| {
+        let due = daemon.leading.as_ref()?.due_at()?;
+        Some((machine.true_time(due, &daemon.time), Timer::Pass(ix)))
+    });
+    let timers = [engine, agent, pass];
     timers.into_iter().flatten().min()
 }
 

@@ -20,7 +20,7 @@ impl World {
     /// A cycle of the leader that was elected for this term.
     pub(super) fn rebalance(&mut self, ix: MachineIx, term: u64) {
         let machine = &mut self.machines[ix.0];
-        let clock = machine.clock(self.now);
+        let clock = machine.cluster_time(self.now);
         let Some(daemon) = &mut machine.daemon else { return };
         let Some(leading) = daemon.leading.as_mut().filter(|it| it.term == term) else { return };
         let commands = leading.rebalance(&daemon.state, clock);

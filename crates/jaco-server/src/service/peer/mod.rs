@@ -125,7 +125,10 @@ impl Peer for PeerService {
             let (node, instances) = measured(load).map_err(|rejection| to_status(&rejection))?;
             member.rebalance.record(sender, node, instances, now);
         }
-        Ok(Response::new(v1::HeartbeatResponse { has_quorum: member.store.has_quorum() }))
+        Ok(Response::new(v1::HeartbeatResponse {
+            has_quorum: member.store.has_quorum(),
+            cluster_time_ms: member.clock.now().0,
+        }))
     }
 
     async fn pulls(

@@ -8,6 +8,7 @@ use jaco_agent::service::EngineStatus;
 use jaco_proto::v1;
 use jaco_proto::v1::query_client::QueryClient;
 use jaco_raft::Status as RaftStatus;
+use jaco_store::{Clock, SystemClock};
 use jaco_types::{ErrorCode, NodeId, Rejection, Timestamp};
 use tonic::Request;
 use tonic::transport::Channel;
@@ -129,7 +130,7 @@ fn own(member: &Member) -> v1::ExaminedNode {
     v1::ExaminedNode {
         node: member.hostname.to_string(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        clock_ms: view::millis(member.clock.now()),
+        clock_ms: view::millis(SystemClock.now()),
         term: raft.term,
         leader: leader.unwrap_or_default(),
         applied: raft.applied.unwrap_or_default(),
@@ -192,7 +193,7 @@ async fn with_reach(member: &Member) -> v1::ExaminedNode {
 
 async fn reach(member: &Member, other: Other) -> v1::Reach {
     let peer = member.peers.probe(other.id, &other.address);
-    let RoundTrip { answer, taken, .. } = round_trip(member, &peer).await;
+    let RoundTrip { answer, taken, .. } = round_trip(&peer).await;
     v1::Reach {
         node: other.hostname,
         unreachable: answer.err().unwrap_or_default(),
@@ -208,9 +209,9 @@ struct RoundTrip {
 }
 
 /// Opens the connection by one question and measures another: a handshake is not part of a round trip.
-async fn round_trip(member: &Member, peer: &Peer) -> RoundTrip {
+async fn round_trip(peer: &Peer) -> RoundTrip {
     let opened = question(peer, "self", PROBE_PATIENCE).await;
-    let (sent_at, begun) = (member.clock.now(), Instant::now());
+    let (sent_at, begun) = (SystemClock.now(), Instant::now());
     let answer = match opened {
         Ok(_) => question(peer, "self", PROBE_PATIENCE).await,
         Err(why) => Err(why),
@@ -222,7 +223,7 @@ async fn round_trip(member: &Member, peer: &Peer) -> RoundTrip {
 async fn ask(member: &Member, other: Other) -> v1::ExaminedNode {
     // The clock is compared by the short request: the long one waits for other nodes.
     let peer = member.peers.probe(other.id, &other.address);
-    let RoundTrip { answer: short, sent_at, taken } = round_trip(member, &peer).await;
+    let RoundTrip { answer: short, sent_at, taken } = round_trip(&peer).await;
     let long = match short {
         Ok(_) => question(&peer, "node", NODE_PATIENCE).await,
         Err(ref why) => Err(why.clone()),
