@@ -93,7 +93,7 @@ impl Nemesis {
         Some(format!("engine {host} {}", self.rng.pick(&["down", "up"])))
     }
 
-    /// As a daemon that keeps time sets a clock, or a person: clocks differ by as much as they may.
+    /// As a daemon that keeps time sets a clock, or an operator: clocks differ by as much as they may.
     pub(super) fn clock(&mut self) -> Option<String> {
         let host = self.pick_of(&self.hosts())?;
         let (sign, drawn) = (*self.rng.pick(&["+", "-"]), self.rng.between(1, 2_000));
