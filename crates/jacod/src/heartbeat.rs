@@ -250,9 +250,10 @@ async fn send(member: &Member, report: Report<'_>, heard: &Heard) -> Delivery {
     };
     match member.peers.heartbeat((node, &address), message, DEADLINE).await {
         Ok(answer) => {
-            // Leaders before 0.2.0 do not say.
-            if answer.cluster_time_ms > 0 {
-                let half = u64::try_from(begun.elapsed().as_millis() / 2).unwrap_or_default();
+            let taken = begun.elapsed();
+            // Not one that a process which was frozen reads late. Leaders before 0.2.0 do not say.
+            if answer.has_quorum && taken <= DEADLINE && answer.cluster_time_ms > 0 {
+                let half = u64::try_from(taken.as_millis() / 2).unwrap_or_default();
                 heard.clock.follow(Timestamp(answer.cluster_time_ms).after(Millis(half)));
             }
             if answer.has_quorum {

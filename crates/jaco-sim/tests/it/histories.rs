@@ -77,6 +77,18 @@ fn what_is_disabled_within_another_is_enabled_in_the_end() {
     check(Style::Swarm, 9508..9509);
 }
 
+/// SIM-12: what a node reports does not wait for its clock, which is minutes ahead, to be reached by the cluster's time.
+#[test]
+fn a_node_reports_in_the_clusters_time() {
+    check(Style::Harsh, 101..102);
+}
+
+/// SIM-11: an agent does what it waits for although the cluster's time steps back when its node hears of another leader.
+#[test]
+fn an_agent_waits_by_a_time_that_does_not_step() {
+    check(Style::Harsh, 355..356);
+}
+
 /// A failure that cannot be seen again is worth nothing.
 #[test]
 fn a_seed_has_one_history() {
