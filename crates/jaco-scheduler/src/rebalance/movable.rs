@@ -1,15 +1,17 @@
 //! Which replicas may be moved for better balance at all.
 
 use jaco_state::ClusterState;
-use jaco_types::Slot;
 use jaco_types::spec::{Placement, ServiceSpec, Storage, UpdateOrder};
+use jaco_types::{Ordinal, Slot};
 
-/// Whether a replica may be moved. Data and global replicas stay; so does a replica that cannot run
-/// beside its successor, for a move must not cost a request; one that is colocated with others, or
-/// others with it; and one that has GPUs reserved, because nobody measures those.
+/// Whether a replica may be moved. Data and global replicas stay, also where their service is global no
+/// more and they serve until others do; so does a replica that cannot run beside its successor, for a move
+/// must not cost a request; one that is colocated with others, or others with it; and one that has GPUs
+/// reserved, because nobody measures those.
 pub(super) fn is_movable(state: &ClusterState, slot: &Slot, spec: &ServiceSpec) -> bool {
     can_hand_over(spec)
         && spec.placement != Placement::Global
+        && !matches!(slot.ordinal, Ordinal::Host(_))
         && spec.gpus.is_none()
         && has_free_addresses(state, slot)
         && !is_colocated(state, slot)
