@@ -3,6 +3,7 @@
 
 mod binary;
 pub mod browser;
+pub mod clock;
 mod cluster;
 mod collector;
 mod command;
@@ -17,6 +18,7 @@ mod object_store;
 pub mod packages;
 mod programs;
 pub mod random;
+pub mod registry;
 pub mod root;
 pub mod router;
 mod wait;

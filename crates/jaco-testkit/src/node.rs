@@ -1,5 +1,6 @@
 //! One daemon: its folder, its settings, and its process while it runs.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -197,11 +198,14 @@ impl Node {
         self.folder.join("log")
     }
 
-    /// The end of its log, for messages.
+    /// The end of its log, for messages; of lines that differ by their time alone, the last one.
     #[must_use]
     pub fn log_tail(&self) -> String {
         let text = fs::read_to_string(self.log_path()).unwrap_or_default();
-        let lines: Vec<_> = text.lines().rev().take(30).collect();
+        let mut said = BTreeSet::new();
+        let lines = text.lines().rev().map(|line| line.split_once(' ').unwrap_or(("", line)));
+        let new = lines.filter(|(_, rest)| said.insert(*rest)).take(30);
+        let lines: Vec<_> = new.map(|(time, rest)| format!("{time} {rest}")).collect();
         lines.into_iter().rev().collect::<Vec<_>>().join("\n")
     }
 }

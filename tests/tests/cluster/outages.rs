@@ -3,9 +3,9 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
 use std::process::Command;
 
+use jaco_testkit::clock::faketime_library;
 use jaco_testkit::{Cluster, Engine, Node, binary, eventually, v1};
 
 async fn issue(node: &Node, name: &str) -> String {
@@ -37,14 +37,6 @@ pub(crate) fn start_later(node: &mut Node, ahead: &str) {
     command.env("LD_PRELOAD", faketime_library()).env("FAKETIME", ahead);
     command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
     node.start_under(&mut command);
-}
-
-/// The library of Debian's package `faketime`, for this machine's architecture.
-pub(crate) fn faketime_library() -> PathBuf {
-    let folders = fs::read_dir("/usr/lib").expect("a system has libraries");
-    let folders = folders.map(|folder| folder.expect("it can be listed").path());
-    let mut libraries = folders.map(|folder| folder.join("faketime/libfaketime.so.1"));
-    libraries.find(|library| library.exists()).expect("the package faketime is installed")
 }
 
 /// R-FAULT-3: certificates live for a week. A cluster whose nodes were all off for a month starts, elects,

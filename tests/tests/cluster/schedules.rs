@@ -3,9 +3,9 @@
 use std::process::{Command, Output};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use jaco_testkit::clock::faketime_library;
 use jaco_testkit::{Cluster, Engine, Node, binary, eventually, eventually_within, stays, v1};
 
-use crate::outages::faketime_library;
 use crate::scenario::apply_request;
 
 /// Applies jobs that end with this code after a moment, each with its schedule.

@@ -1,71 +1,16 @@
-//! Debian's `docker-registry` on loopback, and a registry that accepts and never answers.
+//! Registries on loopback: with images, one that accepts and never answers, and one that is slow.
 
-use std::fs;
 use std::net::TcpListener;
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use jaco_testkit::docker::docker;
 use jaco_testkit::eventually;
+pub(crate) use jaco_testkit::registry::{Access, Registry};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::scenario::IMAGE;
-
-/// To whom a registry gives images.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Access<'a> {
-    Everybody,
-    /// The users of this password file: `user:bcrypt` in each line.
-    Users(&'a str),
-}
-
-/// A registry that runs. Dropping it ends it.
-#[derive(Debug)]
-pub(crate) struct Registry {
-    process: Child,
-}
-
-impl Registry {
-    /// Starts a registry with the images in this folder on this port of 127.0.0.1.
-    pub(crate) fn start(port: u16, folder: &TempDir) -> Self {
-        Self::start_for(Access::Everybody, port, folder)
-    }
-
-    /// As [`Registry::start`], for these people.
-    pub(crate) fn start_for(access: Access<'_>, port: u16, folder: &TempDir) -> Self {
-        let mut config = format!(
-            "version: 0.1\nstorage:\n  filesystem:\n    rootdirectory: {}\nhttp:\n  addr: 127.0.0.1:{port}\n",
-            folder.path().join("data").display()
-        );
-        if let Access::Users(users) = access {
-            let file = folder.path().join("htpasswd");
-            fs::write(&file, users).expect("temporary files can be written");
-            let path = file.display();
-            config.push_str(&format!("auth:\n  htpasswd:\n    realm: test\n    path: {path}\n"));
-        }
-        let file = folder.path().join("config.yml");
-        fs::write(&file, config).expect("temporary files can be written");
-        let process = Command::new("docker-registry")
-            .arg("serve")
-            .arg(&file)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-        let process =
-            process.expect("docker-registry is there: `cargo xtask test docker` installs it");
-        Self { process }
-    }
-}
-
-impl Drop for Registry {
-    fn drop(&mut self) {
-        let _gone = self.process.kill().is_err();
-        let _gone = self.process.wait().is_err();
-    }
-}
 
 /// A port of loopback that nobody listens on at the moment.
 pub(crate) fn free_port() -> u16 {

@@ -81,6 +81,19 @@ impl Dockerd {
         of(&self.namespace.id().to_string()) != of("self")
     }
 
+    /// Has it pull from a registry without TLS, at this address.
+    ///
+    /// # Panics
+    /// When it does not run.
+    pub fn trust_registry(&self, address: &str) {
+        let settings = format!("{{\"insecure-registries\": [\"{address}\"]}}\n");
+        std::fs::write(self.at("daemon.json"), settings).expect("written");
+        let pid = self.process.as_ref().expect("it runs").id();
+        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        // It reads its settings again.
+        kill_process(pid.expect("a process has a number"), Signal::HUP).expect("an own child");
+    }
+
     /// Starts it, or starts it again. It uses an address range that the machine's own engine does not assign.
     ///
     /// # Panics

@@ -2,6 +2,7 @@
 
 mod dockerd;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output};
 use std::time::Duration;
@@ -11,6 +12,7 @@ use jaco_proto::v1;
 pub use dockerd::{Dockerd, LiveRestore};
 
 use crate::binary::binary;
+use crate::clock::Clock;
 use crate::cluster::{Cluster, Engine};
 use crate::command::{ran, succeeded};
 use crate::machines;
@@ -34,6 +36,8 @@ pub struct Machines {
     path: String,
     /// The daemon of each, at its next start.
     daemons: Vec<PathBuf>,
+    /// Their clocks, where they have their own.
+    clocks: Vec<Clock>,
 }
 
 impl Machines {
@@ -64,7 +68,8 @@ impl Machines {
         let mut holder = Command::new("unshare");
         let switch =
             holder.args(["--net", "sh", "-c", make]).spawn().expect("there is a namespace");
-        let mut machines = Self { cluster, engines, switch, path: path.to_owned(), daemons };
+        let (path, clocks) = (path.to_owned(), Vec::new());
+        let mut machines = Self { cluster, engines, switch, path, daemons, clocks };
         eventually_within(PATIENCE, "the switch is there", || async {
             let shown = machines.at_switch().args(["ip", "link", "show", "switch"]).output();
             let shown = shown.expect("nsenter is there");
@@ -125,8 +130,32 @@ impl Machines {
     /// Where a daemon's arguments are appended.
     fn daemon(&self, at: usize) -> Command {
         let mut command = self.inside(at);
-        command.arg("env").arg(format!("PATH={}", self.path)).arg(&self.daemons[at]);
+        command.arg("env").arg(format!("PATH={}", self.path));
+        for (name, value) in self.clocks.get(at).iter().flat_map(|clock| clock.environment()) {
+            let mut variable = OsString::from(name);
+            variable.push("=");
+            variable.push(value);
+            command.arg(variable);
+        }
+        command.arg(&self.daemons[at]);
         command
+    }
+
+    /// Gives the processes of each machine's daemon a clock that can be set, from its next start on.
+    ///
+    /// # Panics
+    /// When their folders cannot be written.
+    pub fn give_clocks(&mut self) {
+        let clock = |node: &Node| Clock::new(node.folder().join("clock"));
+        self.clocks = self.cluster.nodes.iter().map(clock).collect();
+    }
+
+    /// Sets a machine's clock to so many seconds ahead of the true time, or behind it.
+    ///
+    /// # Panics
+    /// When it has none of its own.
+    pub fn set_clock(&self, at: usize, seconds_ahead: i64) {
+        self.clocks[at].set(seconds_ahead);
     }
 
     /// Starts a daemon again that has ended.
@@ -233,12 +262,48 @@ impl Machines {
         machines::load(&mut self.at_switch(), "flush ruleset\n");
     }
 
+    /// Leads a machine's wire through what carries frames from one of these interfaces of the switch's namespace to the
+    /// other one: `near` is the machine's side.
+    ///
+    /// # Panics
+    /// When there is no such interface.
+    pub fn lead_through(&self, at: usize, near: &str, far: &str) {
+        let (port, bridge) = (port(at), format!("bridge{at}"));
+        let link = |args: &[&str]| ran(self.at_switch().args(["ip", "link"]).args(args));
+        link(&["add", &bridge, "type", "bridge"]);
+        link(&["set", &bridge, "up"]);
+        link(&["set", near, "master", &bridge, "up"]);
+        link(&["set", far, "master", "switch", "up"]);
+        link(&["set", &port, "master", &bridge]);
+    }
+
+    /// Ends [`Machines::lead_through`].
+    ///
+    /// # Panics
+    /// When the wire is as it was.
+    pub fn lead_straight(&self, at: usize) {
+        let link = |args: &[&str]| ran(self.at_switch().args(["ip", "link"]).args(args));
+        link(&["set", &port(at), "master", "switch"]);
+        link(&["delete", &format!("bridge{at}")]);
+    }
+
     /// Runs what is appended in the namespace of a machine's router.
     #[must_use]
     pub fn at_router(&self, at: usize) -> Command {
         let mut command = Command::new("nsenter");
         command.arg(format!("--net={}", self.router(at).join("router").display()));
         command
+    }
+
+    /// The routes of all routers, for messages.
+    #[must_use]
+    pub fn routes(&self) -> String {
+        let of = |at: usize| {
+            let shown = self.at_router(at).args(["ip", "-4", "route"]).output();
+            let shown = shown.expect("nsenter is there");
+            format!("routes of n{}:\n{}", at + 1, String::from_utf8_lossy(&shown.stdout))
+        };
+        (0..self.engines.len()).map(of).collect()
     }
 
     /// Waits until all machines have a router.

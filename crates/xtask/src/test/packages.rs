@@ -22,7 +22,7 @@ const STRACE: Needed = Needed {
 };
 
 const FAKETIME: Needed =
-    Needed { program: "faketime", package: "faketime", purpose: "starts daemons at a later date" };
+    Needed { program: "faketime", package: "faketime", purpose: "sets the clocks of daemons" };
 
 const PEBBLE: Needed = Needed {
     program: "pebble",
@@ -93,6 +93,10 @@ const PACKETS: [Needed; 5] = [IP, NFT, TCPDUMP, IPERF3, PING];
 /// The same for a machine in which that is done once more.
 const MACHINE: [Needed; 6] = [IP, NFT, TCPDUMP, IPERF3, PING, QEMU];
 
+/// What breaks and watches machines with an edge each, and asks them.
+const EDGES: [Needed; 9] =
+    [IP, NFT, TCPDUMP, FAKETIME, REGISTRY, CURL, CHROMIUM, CHROMEDRIVER, CERTUTIL];
+
 /// What makes packages and a fresh Debian to install them in, and the shells and the reader that they bring files for.
 const PACKAGING: [Needed; 10] = [
     CURL,
@@ -137,7 +141,7 @@ fn needed(layer: Layer) -> &'static [Needed] {
         Layer::Net => &PACKETS,
         Layer::Vm => &MACHINE,
         Layer::Docker => &[REGISTRY, TCPDUMP, PEBBLE, TESTSSL, SLOWHTTPTEST],
-        Layer::Edge => &[IP, NFT, TCPDUMP, CURL, CHROMIUM, CHROMEDRIVER, CERTUTIL],
+        Layer::Edge => &EDGES,
         Layer::Package => &PACKAGING,
         Layer::Lint | Layer::Pure | Layer::RaftSim | Layer::Sim => &[],
     }
@@ -162,7 +166,9 @@ mod tests {
         check(Layer::Vm, &in_a_machine);
         let on_engines = ["docker-registry", "tcpdump", "pebble", "testssl", "slowhttptest"];
         check(Layer::Docker, &on_engines);
-        let edges = ["ip", "nft", "tcpdump", "curl", "chromium", "chromedriver", "certutil"];
+        let machines = ["ip", "nft", "tcpdump", "faketime", "docker-registry"];
+        let clients = ["curl", "chromium", "chromedriver", "certutil"];
+        let edges = [&machines[..], &clients].concat();
         check(Layer::Edge, &edges);
         let packaging = [
             "curl",

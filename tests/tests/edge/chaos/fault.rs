@@ -1,5 +1,5 @@
-//! What happens to a machine: processes that end or stand still, rules that are gone, packets that are lost, a disk that
-//! is full.
+//! What happens to a machine: processes that end or stand still, rules that are gone, packets that are lost or late, a
+//! disk that is full, a clock that is set; and to a registry, which ends.
 
 use std::time::{Duration, Instant};
 
@@ -8,6 +8,8 @@ use jaco_testkit::{eventually_within, ran, router};
 use rustix::process::Signal;
 
 use super::disk::Disks;
+use super::pulled::Pulled;
+use super::relay::Relay;
 use crate::ends::{self, hang_up, kill_router, router_is_back};
 use crate::load::{Failure, Kind, PATIENCE as ANSWERED};
 use crate::outside::Outside;
@@ -20,6 +22,15 @@ const RECONNECTED: Duration = Duration::from_secs(20);
 
 /// How soon a router has its rules again, which the kernel tells it of.
 const RULES_BACK: Duration = Duration::from_secs(2);
+
+/// How far a clock is set, in seconds: those of two machines differ by less than they may.
+const CLOCK: i64 = 120;
+
+/// What faults are made with.
+pub(crate) struct Equipment {
+    pub(crate) disks: Disks,
+    pub(crate) pulled: Pulled,
+}
 
 /// What happens to a machine, and ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,6 +59,12 @@ pub(crate) enum Fault {
     EngineKilled,
     /// Packets are lost until it ends.
     Lost(Lost),
+    /// Packets are late until it ends, in another order at times, and some come twice.
+    Late,
+    /// It is set ahead or back, and to the true time when it ends.
+    ClockSet,
+    /// `kill -9` of the registry, which all machines have in common; it is started when it ends.
+    RegistryKilled,
 }
 
 /// What of a machine a fault is one of: two faults of one part are not told apart.
@@ -58,10 +75,12 @@ enum Part {
     Edge,
     Engine,
     Wire,
+    Clock,
+    Registry,
 }
 
 impl Fault {
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 17] = [
         Self::DaemonKilled,
         Self::DaemonFrozen,
         Self::DiskFull,
@@ -76,6 +95,9 @@ impl Fault {
         Self::Lost(Lost::Sent),
         Self::Lost(Lost::Received),
         Self::Lost(Lost::Everything),
+        Self::Late,
+        Self::ClockSet,
+        Self::RegistryKilled,
     ];
 
     /// The longest that it lasts: packets are lost for longer than a node may be silent until others take its place.
@@ -89,7 +111,9 @@ impl Fault {
             Self::RouterKilled | Self::RouterFrozen | Self::RulesFlushed => Part::Router,
             Self::EdgeKilled | Self::EdgeFrozen | Self::EdgeReplaced => Part::Edge,
             Self::EngineStopped | Self::EngineKilled => Part::Engine,
-            Self::Lost(_) => Part::Wire,
+            Self::Lost(_) | Self::Late => Part::Wire,
+            Self::ClockSet => Part::Clock,
+            Self::RegistryKilled => Part::Registry,
         }
     }
 
@@ -114,22 +138,22 @@ pub(crate) struct Place {
 impl Place {
     /// Whether both can happen at once, and leave the cluster a quorum.
     pub(crate) fn is_compatible_with(self, other: Self) -> bool {
+        let registry = |place: Self| place.fault.part() == Part::Registry;
         match self.at == other.at {
+            _ if registry(self) && registry(other) => false,
             true => self.fault.part() != other.fault.part(),
             false => !(self.fault.takes_the_vote() && other.fault.takes_the_vote()),
         }
     }
 
-    pub(crate) async fn begin(self, outside: &mut Outside, disks: &Disks) -> Begun {
+    pub(crate) async fn begin(self, outside: &mut Outside, equipment: &Equipment) -> Begun {
         let (at, begun) = (self.at, Instant::now());
-        let edge = match self.fault.part() {
-            Part::Edge => Some(outside.edge(at)),
-            Part::Daemon | Part::Router | Part::Engine | Part::Wire => None,
-        };
+        let edge = (self.fault.part() == Part::Edge).then(|| outside.edge(at));
+        let mut relay = None;
         match self.fault {
             Fault::DaemonKilled => outside.machines.cluster.nodes[at].kill(),
             Fault::DaemonFrozen => outside.machines.cluster.nodes[at].pause(),
-            Fault::DiskFull => disks.fill(at),
+            Fault::DiskFull => equipment.disks.fill(at),
             Fault::RouterKilled => kill_router(outside, at),
             Fault::RouterFrozen => signal_router(outside, at, Signal::STOP),
             Fault::RulesFlushed => {
@@ -141,8 +165,13 @@ impl Place {
             Fault::EngineStopped => outside.machines.engines[at].end(Signal::TERM),
             Fault::EngineKilled => outside.machines.engines[at].end(Signal::KILL),
             Fault::Lost(lost) => outside.machines.lose(at, lost),
+            Fault::Late => relay = Some(Relay::start(outside, at)),
+            Fault::ClockSet => {
+                outside.machines.set_clock(at, if at == 1 { -CLOCK } else { CLOCK });
+            }
+            Fault::RegistryKilled => equipment.pulled.kill(),
         }
-        Begun { place: self, begun, edge }
+        Begun { place: self, begun, edge, relay }
     }
 }
 
@@ -152,16 +181,18 @@ pub(crate) struct Begun {
     pub(crate) begun: Instant,
     /// The process that was the machine's edge, where that is what it is about.
     edge: Option<u32>,
+    /// What carries packets late, until it ends.
+    relay: Option<Relay>,
 }
 
 impl Begun {
     /// Does what ends it.
-    pub(crate) async fn end(&self, outside: &mut Outside, disks: &Disks) {
+    pub(crate) async fn end(&mut self, outside: &mut Outside, equipment: &Equipment) {
         let at = self.place.at;
         match self.place.fault {
             Fault::DaemonKilled => outside.machines.restart(at).await,
             Fault::DaemonFrozen => outside.machines.cluster.nodes[at].resume(),
-            Fault::DiskFull => disks.empty(at),
+            Fault::DiskFull => equipment.disks.empty(at),
             Fault::RouterFrozen => signal_router(outside, at, Signal::CONT),
             Fault::EdgeFrozen => {
                 self.edge.into_iter().for_each(|edge| ends::signal(edge, Signal::CONT));
@@ -172,6 +203,9 @@ impl Begun {
                 outside.machines.engines[at].boot().await;
             }
             Fault::Lost(_) => outside.machines.lose_nothing(),
+            Fault::Late => self.relay.take().into_iter().for_each(|it| it.end(outside, at)),
+            Fault::ClockSet => outside.machines.set_clock(at, 0),
+            Fault::RegistryKilled => equipment.pulled.begin(&outside.machines),
             Fault::RouterKilled | Fault::RulesFlushed | Fault::EdgeKilled | Fault::EdgeReplaced => {
             }
         }
@@ -193,7 +227,10 @@ impl Begun {
             | Fault::EdgeFrozen
             | Fault::EngineStopped
             | Fault::EngineKilled
-            | Fault::Lost(_) => {}
+            | Fault::Lost(_)
+            | Fault::Late
+            | Fault::ClockSet
+            | Fault::RegistryKilled => {}
         }
     }
 }
@@ -253,7 +290,10 @@ impl Spell {
                 | Fault::EdgeFrozen
                 | Fault::EdgeReplaced
                 | Fault::EngineStopped
-                | Fault::EngineKilled,
+                | Fault::EngineKilled
+                | Fault::Late
+                | Fault::ClockSet
+                | Fault::RegistryKilled,
                 _,
             ) => false,
         }

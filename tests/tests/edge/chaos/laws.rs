@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use jaco_testkit::engines::PATIENCE;
-use jaco_testkit::{eventually_within, succeeded, v1};
+use jaco_testkit::{Node, eventually_within, succeeded, v1};
 
 use crate::outside::Outside;
 
@@ -94,6 +94,25 @@ pub(crate) fn no_panic(outside: &Outside) {
         let bad = log.lines().find(|line| line.contains("panicked at") || line.contains("damaged"));
         assert_eq!(bad, None, "{}", node.name);
     }
+}
+
+/// A daemon's clock was set back while it ran, or the fault of its clock was none.
+///
+/// # Panics
+/// When its log tells of no such moment.
+pub(crate) fn clock_was_set(node: &Node) {
+    let log = std::fs::read_to_string(node.log_path()).expect("the log can be read");
+    let times: Vec<i64> = log.lines().filter_map(second_of_day).collect();
+    let back = times.windows(2).filter(|pair| (60..3600).contains(&(pair[0] - pair[1]))).count();
+    assert!(back > 0, "{} never saw its clock set back in {} lines", node.name, times.len());
+}
+
+/// When a line of a log was written, by its clock.
+fn second_of_day(line: &str) -> Option<i64> {
+    let time = line.split_once('T')?.1.get(..8)?;
+    let mut parts = time.split(':').map(|part| part.parse::<i64>().ok());
+    let (hours, minutes, seconds) = (parts.next()??, parts.next()??, parts.next()??);
+    Some(hours * 3600 + minutes * 60 + seconds)
 }
 
 #[cfg(test)]

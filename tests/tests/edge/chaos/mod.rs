@@ -5,6 +5,8 @@ mod database;
 mod disk;
 mod fault;
 mod laws;
+mod pulled;
+mod relay;
 mod wire;
 
 use std::collections::BTreeMap;
@@ -15,8 +17,9 @@ use jaco_testkit::succeeded;
 
 use self::database::Database;
 use self::disk::Disks;
-use self::fault::{Begun, Daemon, Fault, Place, Spell};
-use self::laws::{Addresses, no_panic, one_instance_for_each_slot};
+use self::fault::{Begun, Daemon, Equipment, Fault, Place, Spell};
+use self::laws::{Addresses, clock_was_set, no_panic, one_instance_for_each_slot};
+use self::pulled::Pulled;
 use self::wire::Wire;
 use crate::asked::asked;
 use crate::history::History;
@@ -29,8 +32,11 @@ const SEED: &str = "JACO_CHAOS_SEED";
 /// What a run draws by itself: a run that fails does so again.
 const USUAL_SEED: u64 = 1;
 
-/// Instances of the service between rounds; the database is another one.
+/// Instances of the service between rounds.
 const SLOTS: usize = 6;
+
+/// Those with the database, and with the service whose image is pulled.
+const ALL_SLOTS: usize = SLOTS + 1 + pulled::SLOTS;
 
 /// The shortest that a fault lasts.
 const SHORTEST: Duration = Duration::from_secs(1);
@@ -47,7 +53,9 @@ async fn no_fault_of_a_machine_breaks_a_law() {
     println!("{SEED}={seed}");
     let mut random = Random::new(seed);
     let mut outside = Outside::start(Replicas::Everywhere).await;
+    outside.machines.give_clocks();
     let disks = Disks::give(&mut outside.machines).await;
+    let equipment = Equipment { disks, pulled: Pulled::start(&outside).await };
     let wire = Wire::start(&outside.machines).await;
     let database = Database::start(&outside).await;
     let history = History::start(&outside.machines);
@@ -59,13 +67,13 @@ async fn no_fault_of_a_machine_breaks_a_law() {
             left.extend(Fault::ALL);
         }
         let places = drawn(&mut left, &mut random);
-        let ended = round(&mut outside, &disks, &places, &mut random, &history).await;
+        let ended = round(&mut outside, &equipment, &places, &mut random, &history).await;
         show(&format!("{ended:?} after {:?}, {} requests failed", begun.elapsed(), load.failed()));
         spells.extend(ended);
         rounds += 1;
         load.goes_on().await;
         database.goes_on().await;
-        one_instance_for_each_slot(&outside, SLOTS + 1, &mut addresses).await;
+        one_instance_for_each_slot(&outside, ALL_SLOTS, &mut addresses).await;
     }
     let (added, read) = history.end().await;
     let (rows, reads) = database.end();
@@ -81,6 +89,9 @@ async fn no_fault_of_a_machine_breaks_a_law() {
     );
     outcome.nothing_failed_but(|failure| spells.iter().any(|spell| spell.excuses(failure)));
     wire.end();
+    for spell in spells.iter().filter(|spell| spell.place.fault == Fault::ClockSet) {
+        clock_was_set(&outside.machines.cluster.nodes[spell.place.at]);
+    }
     no_panic(&outside);
 }
 
@@ -125,7 +136,7 @@ fn steps(places: &[Place], random: &mut Random) -> Vec<(Duration, Step)> {
 /// Faults, a change that a user makes meanwhile, and the end of the faults.
 async fn round(
     outside: &mut Outside,
-    disks: &Disks,
+    equipment: &Equipment,
     places: &[Place],
     random: &mut Random,
     history: &History,
@@ -134,19 +145,19 @@ async fn round(
     let takes_part =
         |at: &usize| !places.iter().any(|it| it.at == *at && it.fault.takes_the_vote());
     let users: Vec<usize> = (0..3).filter(takes_part).collect();
-    let (by, change) = (users[random.below(users.len())], random.below(4));
+    let (by, change) = (users[random.below(users.len())], random.below(5));
     show(&format!("{steps:?} of {places:?}, change {change} at n{}", by + 1));
     let (from, mut begun) = (Instant::now(), Vec::<Begun>::new());
     for (after, step) in steps {
         tokio::time::sleep(after.saturating_sub(from.elapsed())).await;
         match step {
             Step::Begin(number) => {
-                begun.push(places[number].begin(outside, disks).await);
+                begun.push(places[number].begin(outside, equipment).await);
                 if number + 1 == places.len() {
                     changed(outside, by, change);
                 }
             }
-            Step::End(number) => begun[number].end(outside, disks).await,
+            Step::End(number) => begun[number].end(outside, equipment).await,
         }
     }
     let over = Instant::now();
@@ -183,6 +194,7 @@ fn changed(outside: &Outside, by: usize, change: usize) {
         0 => &["restart", "shop/web", "--detach"],
         1 => &["scale", "shop/web=3", "--detach"],
         2 => &["scale", "shop/web=8", "--detach"],
+        3 => &["restart", "pulled/web", "--detach"],
         _ => &["restart", "store/db", "--detach"],
     };
     succeeded(&outside.machines.cluster.cli(by, args));
