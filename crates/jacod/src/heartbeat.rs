@@ -10,7 +10,7 @@ use futures::stream::FuturesUnordered;
 use jaco_agent::engine::{EngineError, EngineVersion};
 use jaco_agent::measure::NodeUsage;
 use jaco_agent::{AgentStatus, LeaderContact, StateAge};
-use jaco_proto::v1::{HeartbeatRequest, PrepullStatus};
+use jaco_proto::v1::{HeartbeatRequest, HeartbeatResponse, PrepullStatus};
 use jaco_scheduler::input::EngineSignal;
 use jaco_server::Member;
 use jaco_state::command::NodeReport;
@@ -251,11 +251,7 @@ async fn send(member: &Member, report: Report<'_>, heard: &Heard) -> Delivery {
     match member.peers.heartbeat((node, &address), message, DEADLINE).await {
         Ok(answer) => {
             let taken = begun.elapsed();
-            // Not one that a process which was frozen reads late. Leaders before 0.2.0 do not say.
-            if answer.has_quorum && taken <= DEADLINE && answer.cluster_time_ms > 0 {
-                let half = u64::try_from(taken.as_millis() / 2).unwrap_or_default();
-                heard.clock.follow(Timestamp(answer.cluster_time_ms).after(Millis(half)));
-            }
+            time_told(&answer, taken).into_iter().for_each(|time| heard.clock.follow(time));
             if answer.has_quorum {
                 record(member, contact, sent_at).await;
             } else {
@@ -269,6 +265,14 @@ async fn send(member: &Member, report: Report<'_>, heard: &Heard) -> Delivery {
             Delivery::Rejected
         }
     }
+}
+
+/// The cluster's time by an answer that took so long: half of that is its way here. A leader without a quorum may be another one's
+/// predecessor; a process that was frozen may read an answer long after it came; and leaders before 0.2.0 say no time.
+fn time_told(answer: &HeartbeatResponse, taken: Duration) -> Option<Timestamp> {
+    let says = answer.has_quorum && taken <= DEADLINE && answer.cluster_time_ms > 0;
+    let half = u64::try_from(taken.as_millis() / 2).ok()?;
+    says.then(|| Timestamp(answer.cluster_time_ms).after(Millis(half)))
 }
 
 /// Records the contact. After a lapse it also brings the state up to date: what was decided about this node's replicas
@@ -393,6 +397,22 @@ mod tests {
         let by_the_leaders_clock = CONTACT_LAPSE.0 * 11 / 10;
         let interval = u64::try_from(INTERVAL.as_millis()).unwrap();
         assert!(by_the_leaders_clock + interval < PlannerConfig::default().node_down_after.0);
+    }
+
+    /// NET-4: a member takes the cluster's time only from a leader that has a quorum, and not from an answer that it reads late.
+    #[test]
+    fn only_a_leader_with_a_quorum_tells_the_time_and_not_late() {
+        let answer = |has_quorum, cluster_time_ms| HeartbeatResponse {
+            has_quorum,
+            cluster_time_ms,
+            ..HeartbeatResponse::default()
+        };
+        let told = |answer, millis| time_told(&answer, Duration::from_millis(millis));
+        assert_eq!(told(answer(true, 7_000), 40), Some(Timestamp(7_020)));
+        assert_eq!(told(answer(true, 7_000), 1_000), Some(Timestamp(7_500)));
+        assert_eq!(told(answer(true, 7_000), 1_001), None);
+        assert_eq!(told(answer(false, 7_000), 40), None);
+        assert_eq!(told(answer(true, 0), 40), None);
     }
 
     /// R-HEAL-1: an engine that does not answer is reported after ten seconds, also by a daemon that has not had an answer yet.

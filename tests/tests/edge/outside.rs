@@ -232,7 +232,7 @@ impl Outside {
                     && found.is_some_and(|found| {
                         found == "all 18 connections to port 8080 are accepted"
                     });
-                if holds { Ok(()) } else { Err(format!("{all}\n{}", self.machines.routes())) }
+                if holds { Ok(()) } else { Err(format!("{all}\n{}", self.machines.shown())) }
             })
             .await;
         }

@@ -19,8 +19,7 @@ use jaco_state::command::{
 use jaco_state::registries::SealedPassword;
 use jaco_state::token::OperatorToken;
 use jaco_state::{Change, ClusterMeta, ClusterState, Command, Outcome};
-use jaco_store::SystemClock;
-use jaco_store::{Leadership, MemStore, Proposal, RaftRole, Store};
+use jaco_store::{Clock, Leadership, MemStore, Proposal, RaftRole, Store, SystemClock};
 use jaco_types::spec::{Attachment, DeploymentSpec, NetworkRef, RestartPolicy};
 use jaco_types::{
     ConsumerName, ContentId, Hostname, Identity, InstanceId, Millis, NetworkId, NetworkName,
@@ -48,6 +47,17 @@ struct World {
     gate: Gate,
     /// Of the agent, unless it makes its own.
     contact: Option<LeaderContact>,
+    /// By how much the cluster's time is ahead of the agent's clock.
+    cluster_ahead: Millis,
+}
+
+/// The machine's clock, but ahead.
+struct Ahead(Millis);
+
+impl Clock for Ahead {
+    fn now(&self) -> Timestamp {
+        SystemClock.now().after(self.0)
+    }
 }
 
 struct Agent {
@@ -71,7 +81,9 @@ impl World {
         let store = Arc::new(MemStore::new(NODE));
         let folder = tempfile::tempdir().unwrap();
         let file_dirs = file_dirs(folder.path());
-        let mut world = Self { store, engine, file_dirs, folder, agent: None, gate, contact: None };
+        let (agent, contact, cluster_ahead) = (None, None, Millis(0));
+        let mut world =
+            Self { store, engine, file_dirs, folder, agent, gate, contact, cluster_ahead };
         world.init().await;
         world.start_agent();
         world
@@ -117,6 +129,7 @@ impl World {
             self.file_dirs.clone(),
         );
         options.gate = self.gate.clone();
+        options.cluster_time = Arc::new(Ahead(self.cluster_ahead));
         if let Some(contact) = &self.contact {
             options.contact = contact.clone();
         }
@@ -217,6 +230,21 @@ async fn t102_node_that_catches_up_starts_no_job() {
     assert!(tokio::time::timeout(Duration::from_secs(1), runs).await.is_err(), "it was started");
     contact.caught_up(contact.now());
     world.wait_for_state(&id, ReplicaState::Running).await;
+}
+
+/// R-ROLL-3: since when a replica is what it is, which its monitor time is counted from, is said in the cluster's time: by the
+/// clock of a node that is behind, that time would have passed at once.
+#[tokio::test]
+async fn reports_carry_the_clusters_time() {
+    let mut world = World::new().await;
+    world.stop_agent().await;
+    world.cluster_ahead = Millis(120_000);
+    world.start_agent();
+    let begun = SystemClock.now();
+    let id = world.place(&spec("app:1", ""), 1).await.remove(0);
+    world.wait_for_state(&id, ReplicaState::Running).await;
+    let ahead = world.state().observed.get(&id).unwrap().since.0 - begun.0;
+    assert!((120_000..120_000 + DEADLINE.as_millis()).contains(&ahead.into()), "{ahead} ms");
 }
 
 #[tokio::test]

@@ -295,13 +295,24 @@ impl Machines {
         command
     }
 
-    /// The routes of all routers, for messages.
+    /// What all routers know of addresses, and what the engines run, for messages.
+    ///
+    /// # Panics
+    /// When the programs are not there.
     #[must_use]
-    pub fn routes(&self) -> String {
+    pub fn shown(&self) -> String {
+        let text = |mut command: Command| {
+            let output = command.output().expect("it is there");
+            String::from_utf8_lossy(&output.stdout).into_owned()
+        };
         let of = |at: usize| {
-            let shown = self.at_router(at).args(["ip", "-4", "route"]).output();
-            let shown = shown.expect("nsenter is there");
-            format!("routes of n{}:\n{}", at + 1, String::from_utf8_lossy(&shown.stdout))
+            let [routes, neighbours] = ["route", "neighbour"].map(|what| {
+                let mut command = self.at_router(at);
+                command.args(["ip", "-4", what]);
+                text(command)
+            });
+            let containers = text(self.engines[at].command(&["ps", "--all"]));
+            format!("n{}:\n{routes}{neighbours}{containers}", at + 1)
         };
         (0..self.engines.len()).map(of).collect()
     }
