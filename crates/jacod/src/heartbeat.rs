@@ -402,11 +402,8 @@ mod tests {
     /// NET-4: a member takes the cluster's time only from a leader that has a quorum, and not from an answer that it reads late.
     #[test]
     fn only_a_leader_with_a_quorum_tells_the_time_and_not_late() {
-        let answer = |has_quorum, cluster_time_ms| HeartbeatResponse {
-            has_quorum,
-            cluster_time_ms,
-            ..HeartbeatResponse::default()
-        };
+        let answer =
+            |has_quorum, cluster_time_ms| HeartbeatResponse { has_quorum, cluster_time_ms };
         let told = |answer, millis| time_told(&answer, Duration::from_millis(millis));
         assert_eq!(told(answer(true, 7_000), 40), Some(Timestamp(7_020)));
         assert_eq!(told(answer(true, 7_000), 1_000), Some(Timestamp(7_500)));
