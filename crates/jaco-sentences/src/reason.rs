@@ -158,6 +158,14 @@ pub fn sentence(reason: &str, details: &HashMap<String, String>) -> String {
             let hosts = if missing.is_empty() { String::new() } else { format!(": {missing}") };
             (format!("pinned hosts are missing or not eligible{hosts}"), &["missing"])
         }
+        "waiting_for_node" if !fact("removed").is_empty() => (
+            format!(
+                "the data of {} is on {}, which was removed from the cluster",
+                fact("replica"),
+                fact("node")
+            ),
+            &["node", "removed", "replica"],
+        ),
         "waiting_for_node" => (
             format!("{} waits for node {}, which is down", fact("replica"), fact("node")),
             &["node", "replica"],
@@ -288,6 +296,11 @@ mod tests {
             "waiting_for_node",
             &[("replica", "shop-db-0"), ("node", "n2"), ("on_node_loss", "wait")],
             "2 replicas cannot be placed: shop-db-0 waits for node n2, which is down (on node loss wait)",
+        );
+        check(
+            "waiting_for_node",
+            &[("replica", "shop-db-0"), ("node", "node 3"), ("removed", "yes")],
+            "2 replicas cannot be placed: the data of shop-db-0 is on node 3, which was removed from the cluster",
         );
         check(
             "waiting_for_job",

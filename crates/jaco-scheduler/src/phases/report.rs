@@ -213,7 +213,14 @@ fn waiting<'a>(
     let here = || place(&slot.id, &node);
     let goal = service.goal().spec;
     let (reason, details, spec, asked) = match wait {
-        Wait::DataOnLostNode => ("waiting_for_node", here(), goal, Asked::DataOn(node)),
+        Wait::DataOnLostNode => {
+            let mut details = here();
+            // Nothing of it will be seen again, unlike of one that is down.
+            if slot.current.at.is_none() {
+                details.insert("removed".to_owned(), "yes".to_owned());
+            }
+            ("waiting_for_node", details, goal, Asked::DataOn(node))
+        }
         Wait::DataOnLeavingNode => ("data_stays_on_node", here(), goal, Asked::DataOn(node)),
         Wait::NoRoomToStart => ("no_room_to_start", here(), goal, Asked::DataOn(node)),
         Wait::NoNode => {
