@@ -124,6 +124,17 @@ impl Consensus {
         self.promote();
     }
 
+    /// Another member votes in its place, if there is one.
+    pub(crate) fn remove_member(&mut self, machine: MachineIx) {
+        self.members.remove(&machine);
+        self.voters.remove(&machine);
+        self.promote();
+    }
+
+    pub(crate) fn is_member(&self, machine: MachineIx) -> bool {
+        self.members.contains(&machine)
+    }
+
     /// R-NODE-4: only so many vote, and no member that lags behind becomes a voter.
     fn promote(&mut self) {
         let wanted = voter_target(self.members.len());

@@ -23,6 +23,7 @@ pub(crate) struct Machine {
     pub(crate) node: NodeId,
     pub(crate) driver: FakeDriver,
     pub(crate) daemon: Option<Daemon>,
+    pub(crate) membership: Membership,
     /// How many daemons were started here; work of an earlier one has no effect.
     pub(crate) lives: u64,
     clock_offset: i64,
@@ -35,6 +36,16 @@ pub(crate) struct Machine {
     /// What was committed then.
     pub(crate) committed_at_contact: StateIndex,
     pub(crate) router: Router,
+}
+
+/// Whether a machine is a node of the cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Membership {
+    Member,
+    /// It was removed by this entry, and has not heard of it.
+    Removed(StateIndex),
+    /// It has, and stops what it runs. Its daemon does not start again.
+    Dismissed,
 }
 
 /// The cluster that the simulated one is.
@@ -50,6 +61,7 @@ impl Machine {
             hostname,
             node,
             driver,
+            membership: Membership::Member,
             daemon: None,
             lives: 0,
             clock_offset: 0,

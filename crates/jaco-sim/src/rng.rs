@@ -20,6 +20,8 @@ pub(crate) enum Stream {
     RouterFaults = 5,
     /// What can happen in a run, and what cannot.
     Swarm = 6,
+    /// Which nodes are removed, and join again.
+    Members = 7,
 }
 
 impl Rng {

@@ -258,12 +258,14 @@ pub(crate) fn named(names: &Names) -> BTreeSet<Ipv4Addr> {
     lists.flatten().copied().collect()
 }
 
-/// How the others reach the router of a machine: each has its own container engine.
-pub(crate) fn facts_of(hostname: &str) -> NodeRouter {
+/// How the others reach the router of a machine: each has its own container engine. So many nodes of that name were removed
+/// before.
+pub(crate) fn facts_of(hostname: &str, before: usize) -> NodeRouter {
     let mut key = [0; 32];
     for (at, byte) in hostname.bytes().enumerate() {
         key[at % 32] ^= byte;
     }
+    key[31] ^= u8::try_from(before).expect("a node is seldom removed");
     let link = RouterLink { key, port: 51_820, backend: TunnelBackend::Userspace };
     NodeRouter { link: Some(link), problem: None }
 }

@@ -59,11 +59,13 @@ pub enum Sabotage {
     ReleaseAtOnce,
     /// Routers that forget that names are remembered.
     ForgetNames,
+    /// An agent that goes on with what it runs although its node was removed.
+    StayWhenRemoved,
 }
 
 impl Sabotage {
     /// Every defect.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::RecreateOnStart,
         Self::DropInsteadOfRetire,
         Self::NeverQuiet,
@@ -89,6 +91,7 @@ impl Sabotage {
         Self::ExchangeOwners,
         Self::ReleaseAtOnce,
         Self::ForgetNames,
+        Self::StayWhenRemoved,
     ];
 
     /// Spoils the state of a node.

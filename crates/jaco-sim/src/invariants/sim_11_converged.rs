@@ -76,8 +76,18 @@ fn waits_for_user(state: &ClusterState, name: &DeploymentName) -> bool {
         "data_stays_on_node" => true,
         "no_room_to_roll" => is_stateful(key),
         "no_room_to_start" => concerned(unplaced).is_some_and(|slot| is_kept_by_gpus(state, slot)),
+        "waiting_for_node" => {
+            concerned(unplaced).is_some_and(|slot| is_lost_with_its_node(state, slot))
+        }
         _ => false,
     })
+}
+
+/// Whether the data of a replica was on a node that was removed: only the user knows whether it may begin without.
+fn is_lost_with_its_node(state: &ClusterState, slot: &Slot) -> bool {
+    let spec = state.service_spec(&slot.service, slot.current.revision);
+    let has_data = spec.is_some_and(|spec| spec.storage == Storage::Stateful);
+    has_data && !state.nodes.contains(&slot.current.node)
 }
 
 /// Whether the user wants a replica to run, and not where its data is.
@@ -89,6 +99,7 @@ fn is_kept_by_data(state: &ClusterState, slot: &Slot) -> bool {
         let waits = match one.reason.as_str() {
             "data_stays_on_node" => true,
             "no_room_to_start" => is_kept_by_gpus(state, slot),
+            "waiting_for_node" => is_lost_with_its_node(state, slot),
             _ => false,
         };
         waits && names_it

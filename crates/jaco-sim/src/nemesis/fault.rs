@@ -1,5 +1,7 @@
 //! What breaks, and what operators do to nodes and replicas.
 
+use std::collections::BTreeSet;
+
 use jaco_store::cluster_time::CLOCKS_AGREE_WITHIN;
 use jaco_types::ReplicaId;
 
@@ -110,7 +112,8 @@ impl Nemesis {
     }
 
     pub(super) fn join(&mut self) -> Option<String> {
-        let next = self.hosts().len() + 1;
+        let machines = self.world().machines.iter().map(|machine| &machine.hostname);
+        let next = machines.collect::<BTreeSet<_>>().len() + 1;
         (next <= self.style.nodes_max()).then(|| format!("join n{next}"))
     }
 

@@ -4,15 +4,18 @@
 //! read, kept and replayed as a script.
 
 mod fault;
+mod members;
 mod networks;
 mod service;
 mod swarm;
 
 use jaco_types::Millis;
 
+use self::members::Members;
 use self::networks::Networks;
 use self::swarm::Swarm;
 use crate::coverage::Coverage;
+use crate::machine::Membership;
 use crate::rng::{Rng, Stream};
 use crate::sabotage::Sabotage;
 use crate::script::{CommandError, Session};
@@ -89,6 +92,10 @@ pub fn run(seed: u64, steps: usize, style: Style, sabotage: Option<Sabotage>) ->
             Rng::new(seed, Stream::RouterFaults),
             steps,
         ),
+        members: match style {
+            Style::Plain => Members::stay(Rng::new(seed, Stream::Members)),
+            Style::Harsh | Style::Swarm => Members::new(Rng::new(seed, Stream::Members)),
+        },
         swarm: match style {
             Style::Plain => Swarm::everything(&[]),
             Style::Harsh => Swarm::everything(&HARSH_CHOICES),
@@ -116,6 +123,7 @@ struct Nemesis {
     style: Style,
     rng: Rng,
     networks: Networks,
+    members: Members,
     swarm: Swarm,
     session: Session,
     script: Vec<String>,
@@ -204,6 +212,10 @@ impl Nemesis {
                 self.line(line)?;
             }
             let hosts = self.hosts();
+            for line in self.members.lines(step, &hosts) {
+                self.line(line)?;
+            }
+            let hosts = self.hosts();
             if let Some(line) = self.networks.fault(step, &hosts) {
                 self.line(line)?;
             }
@@ -238,7 +250,9 @@ impl Nemesis {
         for (at, host) in (0..).zip(&hosts) {
             let zone = if at % 2 == 0 { "a" } else { "b" };
             let gpus = if at < self.gpu_nodes { 2 } else { 0 };
-            self.line(format!("facts {host} zone={zone} cpu=64000 memory=64000 gpus={gpus}"))?;
+            let facts = format!("zone={zone} cpu=64000 memory=64000 gpus={gpus}");
+            self.line(format!("facts {host} {facts}"))?;
+            self.members.has(host.clone(), facts);
         }
         for image in JOB_IMAGES {
             self.images.push(image.to_owned());
@@ -251,6 +265,12 @@ impl Nemesis {
     fn make_peace(&mut self) -> Result<(), CommandError> {
         self.line("heal".to_owned())?;
         self.line("start all".to_owned())?;
+        let (hosts, machines) = (self.hosts(), &self.world().machines);
+        let names = machines.iter().map(|machine| machine.hostname.to_string());
+        let missing = names.filter(|name| !hosts.contains(name)).collect();
+        for line in self.members.make_peace(&missing) {
+            self.line(line)?;
+        }
         for host in self.hosts() {
             self.line(format!("engine {host} up"))?;
             self.line(format!("uncordon {host}"))?;
@@ -332,7 +352,9 @@ impl Nemesis {
     }
 
     fn hosts(&self) -> Vec<String> {
-        self.world().machines.iter().map(|machine| machine.hostname.to_string()).collect()
+        let machines = self.world().machines.iter();
+        let members = machines.filter(|machine| machine.membership == Membership::Member);
+        members.map(|machine| machine.hostname.to_string()).collect()
     }
 
     fn running(&self) -> Vec<String> {

@@ -6,16 +6,17 @@ use std::sync::Arc;
 use jaco_scheduler::rebalance::Goal;
 use jaco_state::command::{
     DeploymentApply, DeploymentDelete, DeploymentRollback, DisabledSet, Disabling, NetworkBegin,
-    NetworkCreate, NetworkRemove, NodeDrain, NodeReport, NodeSetAvailability, SpecChange,
+    NetworkCreate, NetworkRemove, NodeDrain, NodeRemove, NodeReport, NodeSetAvailability,
+    SpecChange,
 };
 use jaco_state::network::{MTU_DEFAULT, POOL_DEFAULT};
-use jaco_state::view::{Convergence, convergence};
+use jaco_state::view::{Convergence, convergence, stopping};
 use jaco_state::{ClusterState, Command, Deployment, Outcome};
 use jaco_types::spec::DeploymentSpec;
 use jaco_types::unit::{Bytes, MilliCores};
 use jaco_types::{
-    AllocationScope, Availability, DeploymentName, Gpu, Hostname, Millis, NodeFacts, ReasonCode,
-    ReplicaId, ReplicaState, Rollout, RolloutState, Slot, StateIndex,
+    AllocationScope, Availability, DeploymentName, Gpu, Hostname, Millis, NodeFacts, NodeId,
+    ReasonCode, ReplicaId, ReplicaState, Rollout, RolloutState, Slot, StateIndex,
 };
 
 use super::words::{Words, millis, name, number, service_key};
@@ -46,6 +47,20 @@ enum Answer {
     NotAwaited,
 }
 
+/// Whether a node has replicas, or containers that are to stop.
+fn has_some(state: &ClusterState, node: NodeId) -> bool {
+    let mut instances = state.slots.values().flat_map(Slot::instances);
+    instances.any(|(_, instance)| instance.node == node)
+        || stopping(state).any(|(_, on)| on == node)
+}
+
+/// Which node may be removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Removal {
+    OnceEmpty,
+    Forced,
+}
+
 impl Session {
     pub(super) fn execute(&mut self, words: &Words) -> Result<(), CommandError> {
         match words.as_strs().as_slice() {
@@ -65,6 +80,8 @@ impl Session {
             ["uncordon", host] => self.set_availability(host, Availability::Active)?,
             ["drain", host] => self.drain(host, DRAIN_PATIENCE)?,
             ["drain", host, "within", patience] => self.drain(host, millis(patience)?)?,
+            ["remove", host] => self.remove(host, Removal::OnceEmpty)?,
+            ["remove", host, "force"] => self.remove(host, Removal::Forced)?,
             ["facts", host, words @ ..] => self.report_facts(host, words)?,
             ["rollback", deployment] => {
                 let name: DeploymentName = name(deployment)?;
@@ -234,13 +251,31 @@ impl Session {
         self.ask(NodeDrain::new(node, patience).into(), None, Answer::Awaited)
     }
 
+    /// As the API does: one that has replicas or containers is removed by force alone, and a leader hands over first.
+    fn remove(&mut self, host: &str, removal: Removal) -> Result<(), CommandError> {
+        let ix = self.machine(host)?;
+        let world = self.cluster()?;
+        let node = world.machine(ix).node;
+        if removal == Removal::OnceEmpty && has_some(world.checker.reference(), node) {
+            self.say("  still has replicas or containers");
+            return Ok(());
+        }
+        if world.leader() == Some(ix) {
+            world.hand_over(ix);
+        }
+        self.ask(NodeRemove::new(node).into(), None, Answer::Awaited)
+    }
+
     /// A daemon reports what its machine has, as after a restart with another configuration.
     fn report_facts(&mut self, host: &str, words: &[&str]) -> Result<(), CommandError> {
         let facts = facts(words)?;
         let ix = self.machine(host)?;
-        let machine = self.cluster()?.machine(ix);
+        let world = self.cluster()?;
+        let machine = world.machine(ix);
         let (node, address) = (machine.node, format!("{}:7000", machine.hostname));
-        let facts = NodeFacts { router: Some(facts_of(host)), ..facts };
+        let others = world.machines.iter().filter(|other| other.hostname == machine.hostname);
+        let router = Some(facts_of(host, others.count() - 1));
+        let facts = NodeFacts { router, ..facts };
         self.ask(NodeReport::new(node, address, facts).into(), None, Answer::Awaited)
     }
 

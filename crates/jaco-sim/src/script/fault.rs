@@ -42,6 +42,11 @@ impl Session {
                 self.cluster()?.cut(from, to);
             }
             ["heal"] => self.cluster()?.heal(),
+            ["engine", "all", "up"] => {
+                for ix in self.machines(&["all"])? {
+                    self.cluster()?.set_engine(ix, Reachability::Up);
+                }
+            }
             ["engine", host, "down"] => self.set_engine(host, Reachability::Down)?,
             ["engine", host, "up"] => self.set_engine(host, Reachability::Up)?,
             ["load", host, "unknown"] => {

@@ -21,6 +21,7 @@
 //! | `delete shop` | |
 //! | `rollback shop` | goes back to the revision before |
 //! | `cordon n1`, `uncordon n1`, `drain n1 [within 30s]` | |
+//! | `remove n3 [force]` | a node that is empty, or any; `join n3` admits it as another one |
 //! | `network begin`, `network create backbone`, `network remove backbone` | networks of the cluster |
 //! | `facts n1 cpu=… memory=… gpus=2 zone=a` | what the node reports of itself |
 //! | `load n1 95`, `load n1 unknown` | how much of its processors is in use, in percent |
@@ -33,7 +34,7 @@
 //! | `pull web:2 is a` | who fetches it from now on gets this content, called by a hex digit |
 //! | `image web:2 works\|exits 1 after 5s\|healthy after 5s\|unhealthy after 5s\|refused "…"` | containers |
 //! | `kill-container shop-web-0 [code]`, `remove-container …`, `sicken …`, `cure …` | |
-//! | `engine n1 down\|up`, `clock n1 +60s` | |
+//! | `engine n1 down\|up`, `engine all up`, `clock n1 +60s` | |
 //! | `freeze 60s` | all machines stand still for so long, and their clocks do not |
 //! | `drift n1 -90` | its steady clock goes too slowly by so many thousandths |
 //! | `show replicas shop`, `rollout shop/web`, `nodes`, `deployments`, `containers`, `audit 5` | |

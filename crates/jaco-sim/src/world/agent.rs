@@ -10,7 +10,7 @@ use super::{AGENT_TICK, HEARTBEAT, Happening, NodeSignalSent, World};
 use crate::consensus::{Origin, Proposal};
 use crate::daemon::{Daemon, View};
 use crate::invariants::{AgentEffect, Process, Started};
-use crate::machine::Machine;
+use crate::machine::{Machine, Membership};
 use crate::network::MachineIx;
 use crate::sabotage::Sabotage;
 
@@ -27,7 +27,7 @@ impl World {
     /// Starts the daemon. It has what was stored of the log, and waits for a leader before it acts.
     pub(super) fn boot(&mut self, ix: MachineIx) {
         let machine = &mut self.machines[ix.0];
-        if machine.daemon.is_some() {
+        if machine.daemon.is_some() || machine.membership == Membership::Dismissed {
             return;
         }
         machine.lives += 1;
@@ -122,7 +122,8 @@ impl World {
     fn carry_out(&mut self, ix: MachineIx, effect: Effect) {
         let effect = self.follow_names(ix, effect);
         let machine = &mut self.machines[ix.0];
-        if let Some(daemon) = &machine.daemon {
+        let is_member = machine.membership != Membership::Dismissed;
+        if let Some(daemon) = machine.daemon.as_ref().filter(|_| is_member) {
             // An agent that has contact again acts on its state until it receives a newer one.
             let (state, silence) = (&daemon.state, daemon.silence);
             let asked = AgentEffect { effect: &effect, state, node: machine.node, silence };
@@ -203,6 +204,7 @@ impl World {
             return;
         }
         self.tell_agent(ix, Event::Tick);
+        self.end_if_removed(ix);
         self.plan_in(AGENT_TICK, Happening::Tick { machine: ix, life });
     }
 
@@ -213,6 +215,7 @@ impl World {
         self.look_at_clocks(ix);
         self.send_heartbeat(ix);
         self.report_contact(ix);
+        self.learn_of_removal(ix);
         self.plan_in(HEARTBEAT, Happening::Heartbeat { machine: ix, life });
     }
 

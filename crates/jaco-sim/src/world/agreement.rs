@@ -53,7 +53,7 @@ impl World {
         if leads(ix) {
             return Some(ix);
         }
-        let leader = self.consensus.leader?;
+        let leader = self.consensus.leader.filter(|_| self.consensus.is_member(ix))?;
         (leads(leader) && self.network.is_connected(ix, leader)).then_some(leader)
     }
 
@@ -80,15 +80,16 @@ impl World {
         }
     }
 
+    pub(super) fn is_candidate(&self, ix: MachineIx) -> bool {
+        self.consensus.is_voter(ix) && self.consensus.is_complete(ix) && self.can_lead(ix)
+    }
+
     pub(super) fn hold_election(&mut self) {
         self.election = Election::None;
         if self.leader().is_some() {
             return;
         }
-        let is_candidate = |ix: &MachineIx| {
-            self.consensus.is_voter(*ix) && self.consensus.is_complete(*ix) && self.can_lead(*ix)
-        };
-        let candidates: Vec<MachineIx> = self.all().filter(is_candidate).collect();
+        let candidates: Vec<MachineIx> = self.all().filter(|ix| self.is_candidate(*ix)).collect();
         if candidates.is_empty() {
             // No candidate has a quorum now; a member that comes back tries again.
             return;
@@ -225,9 +226,11 @@ impl World {
     }
 
     fn note_commits(&mut self, before: StateIndex) {
-        for entry in self.consensus.entries(before, self.consensus.last()) {
+        let entries = self.consensus.entries(before, self.consensus.last());
+        for entry in entries.cloned().collect::<Vec<_>>() {
             self.last_commit_at = self.now;
-            self.checker.committed(entry, self.consensus.appended_at(entry.index), self.now);
+            self.checker.committed(&entry, self.consensus.appended_at(entry.index), self.now);
+            self.note_removal(&entry);
         }
     }
 
@@ -240,7 +243,7 @@ impl World {
                 .daemon
                 .as_ref()
                 .is_some_and(|daemon| daemon.applied < upto || daemon.view == View::Old);
-            if lags {
+            if lags && self.consensus.is_member(to) {
                 self.send(leader, to, Happening::Deliver { from: leader, to, upto });
             }
         }
@@ -315,8 +318,10 @@ impl World {
         sent_at: Timestamp,
     ) {
         let leads = self.machine(from).daemon.as_ref().is_some_and(|it| it.leading.is_some());
-        let to = self.all().find(|ix| self.machine(*ix).node == node);
-        let Some(to) = to.filter(|to| leads && self.network.is_open(from, *to)) else { return };
+        let Some(to) = self.machine_of(node).filter(|to| leads && self.network.is_open(from, *to))
+        else {
+            return;
+        };
         let committed = self.consensus.last();
         let time = self.machine(from).cluster_time(self.now);
         self.machine(to).follow(self.now, time);

@@ -5,6 +5,7 @@ mod agreement;
 mod consumers;
 mod faults;
 mod machines;
+mod membership;
 mod rebalance;
 mod requests;
 mod routers;
@@ -268,7 +269,9 @@ impl World {
     }
 
     pub(crate) fn find(&self, host: &str) -> Option<MachineIx> {
-        self.machines.iter().position(|machine| machine.hostname.as_str() == host).map(MachineIx)
+        let is_named = |ix: &MachineIx| self.machine(*ix).hostname.as_str() == host;
+        // One that was removed may have joined again, as another node.
+        self.all().filter(is_named).last()
     }
 
     pub(crate) fn all(&self) -> impl Iterator<Item = MachineIx> + use<> {

@@ -14,7 +14,7 @@ use jaco_types::{
 
 use super::{Happening, World};
 use crate::consensus::{Origin, Proposal};
-use crate::machine::cluster_id;
+use crate::machine::{Membership, cluster_id};
 use crate::network::MachineIx;
 use crate::router::facts_of;
 
@@ -85,7 +85,8 @@ impl World {
         let asked = &mut self.requests[request];
         let (via, attempts) = (asked.via, asked.attempts);
         asked.attempts += 1;
-        let is_up = |ix: &MachineIx| self.machine(*ix).daemon.is_some();
+        let is_up =
+            |ix: &MachineIx| self.machine(*ix).daemon.is_some() && self.consensus.is_member(*ix);
         let up: Vec<MachineIx> = self.all().filter(is_up).collect();
         let entry = match via {
             Some(ix) => up.contains(&ix).then_some(ix),
@@ -155,8 +156,8 @@ impl World {
             rights: None,
             last_used_at: None,
         };
-        let router = Some(facts_of(hostname.as_str()));
-        let node = new_node(&hostname, NodeFacts { router, ..NodeFacts::default() });
+        let router = Some(facts_of(hostname.as_str(), 0));
+        let node = new_node(&hostname, 0, NodeFacts { router, ..NodeFacts::default() });
         self.win(ix);
         let request = self.request(ClusterInit::new(meta, node, token).into(), None);
         self.await_request(request);
@@ -191,8 +192,9 @@ impl World {
         let id = token.id.clone();
         let issued = self.request(JoinTokenIssue::new(token).into(), None);
         self.await_request(issued);
-        let router = Some(facts_of(hostname.as_str()));
-        let node = new_node(hostname, NodeFacts { router, ..facts });
+        let before = self.machines.iter().filter(|machine| machine.hostname == *hostname).count();
+        let router = Some(facts_of(hostname.as_str(), before));
+        let node = new_node(hostname, before, NodeFacts { router, ..facts });
         let request = self.request(NodeAdmit::new(node, id).into(), None);
         let answer = self.await_request(request);
         let RequestState::Done(Outcome::NodeAdmitted { id }) = answer else { return Err(answer) };
@@ -208,16 +210,21 @@ impl World {
 
     /// The hosts whose daemons run.
     pub(crate) fn up(&self) -> BTreeSet<&str> {
-        let up = self.machines.iter().filter(|machine| machine.daemon.is_some());
+        let up = self
+            .machines
+            .iter()
+            .filter(|machine| machine.daemon.is_some() && machine.membership == Membership::Member);
         up.map(|machine| machine.hostname.as_str()).collect()
     }
 }
 
-fn new_node(hostname: &Hostname, facts: NodeFacts) -> NewNode {
+/// A node with a key of its own, also where so many of that name were removed before.
+fn new_node(hostname: &Hostname, before: usize, facts: NodeFacts) -> NewNode {
     let mut key_fingerprint = [0; 32];
     for (at, byte) in hostname.as_str().bytes().enumerate() {
         key_fingerprint[at % 32] ^= byte;
     }
+    key_fingerprint[31] ^= u8::try_from(before).expect("a node is seldom removed");
     NewNode {
         hostname: hostname.clone(),
         address: format!("{hostname}:7000"),

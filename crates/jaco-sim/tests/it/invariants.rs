@@ -97,6 +97,22 @@ fn sim_11_finds_what_is_left_behind() {
     finds("SIM-11", Sabotage::NeverStop, script);
 }
 
+/// R-NODE-2: a node that was removed by force, and hears of it, stops what it runs.
+#[test]
+fn sim_11_finds_a_removed_node_that_goes_on() {
+    let script = "
+        nodes n1 n2 n3 n4
+        apply shop web image=web:1 placement=global
+        settle
+        partition n4 | n1 n2 n3
+        remove n4 force
+        heal
+        settle
+        expect rest
+    ";
+    finds("SIM-11", Sabotage::StayWhenRemoved, script);
+}
+
 /// R-LOOP-4: a planner that writes though nothing changed.
 #[test]
 fn sim_12_finds_a_cluster_that_writes_while_idle() {
