@@ -17,7 +17,7 @@ pub(crate) struct GrowingSet {
     reads: usize,
 }
 
-/// What is known of a number that somebody asked for.
+/// What is known of a number that a client asked for.
 #[derive(Debug, Clone, Copy, Default)]
 struct Known {
     /// When its addition was acknowledged.

@@ -72,7 +72,7 @@ fn carry(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.expect("there is a runtime").block_on(async {
         let (near, far) = (interface(&names.0), interface(&names.1));
-        ready.send(()).expect("somebody waits");
+        ready.send(()).expect("the test waits");
         let (mut sent, mut received) = (0, 0);
         tokio::select! {
             () = one_way(&near, &far, Random::new(0), &mut sent) => {}
