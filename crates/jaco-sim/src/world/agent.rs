@@ -20,6 +20,7 @@ impl World {
         let ix = MachineIx(self.machines.len());
         self.machines.push(Machine::new(hostname, node));
         self.script_machine(ix);
+        self.consensus.add_member(ix);
         self.boot(ix);
         ix
     }

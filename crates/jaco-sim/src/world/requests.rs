@@ -138,7 +138,6 @@ impl World {
     /// The first node creates the cluster.
     pub(super) fn create(&mut self, hostname: Hostname) {
         let ix = self.add_machine(hostname.clone(), NodeId::FIRST);
-        self.consensus.add_member(ix);
         let meta = ClusterMeta {
             id: cluster_id(),
             name: "sim".to_owned(),
@@ -198,9 +197,7 @@ impl World {
         let request = self.request(NodeAdmit::new(node, id).into(), None);
         let answer = self.await_request(request);
         let RequestState::Done(Outcome::NodeAdmitted { id }) = answer else { return Err(answer) };
-        let ix = self.add_machine(hostname.clone(), id);
-        self.consensus.add_member(ix);
-        Ok(ix)
+        Ok(self.add_machine(hostname.clone(), id))
     }
 
     /// Whether some request still waits for an answer.
