@@ -260,8 +260,9 @@ impl Session {
             self.say("  still has replicas or containers");
             return Ok(());
         }
-        if world.leader() == Some(ix) {
-            world.hand_over(ix);
+        if world.leader() == Some(ix) && world.hand_over(ix).is_none() {
+            self.say("  leads, and nobody else can");
+            return Ok(());
         }
         self.ask(NodeRemove::new(node).into(), None, Answer::Awaited)
     }

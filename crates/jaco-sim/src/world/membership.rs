@@ -19,13 +19,12 @@ impl World {
         self.all().find(|ix| self.machine(*ix).node == node)
     }
 
-    /// Another member leads, as a leader cannot remove itself; none where nobody else can lead.
-    pub(crate) fn hand_over(&mut self, leader: MachineIx) {
+    /// Another member leads, as a leader cannot remove itself: that one, unless nobody else can.
+    pub(crate) fn hand_over(&mut self, leader: MachineIx) -> Option<MachineIx> {
         let can_follow = |ix: &MachineIx| *ix != leader && self.is_candidate(*ix);
-        let successor = self.all().find(can_follow);
-        if let Some(successor) = successor {
-            self.win(successor);
-        }
+        let successor = self.all().find(can_follow)?;
+        self.win(successor);
+        Some(successor)
     }
 
     /// An entry was agreed on that may have removed a node: it votes no more, and is told nothing more.
