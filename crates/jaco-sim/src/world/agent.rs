@@ -123,8 +123,12 @@ impl World {
     fn carry_out(&mut self, ix: MachineIx, effect: Effect) {
         let effect = self.follow_names(ix, effect);
         let machine = &mut self.machines[ix.0];
-        let is_member = machine.membership != Membership::Dismissed;
-        if let Some(daemon) = machine.daemon.as_ref().filter(|_| is_member) {
+        let node = machine.node;
+        // One that was removed, as it was told or as its own state says, stops what is still in slots.
+        let is_member = |daemon: &&Daemon| {
+            machine.membership != Membership::Dismissed && daemon.state.nodes.contains(&node)
+        };
+        if let Some(daemon) = machine.daemon.as_ref().filter(is_member) {
             // An agent that has contact again acts on its state until it receives a newer one.
             let (state, silence) = (&daemon.state, daemon.silence);
             let asked = AgentEffect { effect: &effect, state, node: machine.node, silence };
