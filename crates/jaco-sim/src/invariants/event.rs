@@ -6,6 +6,7 @@ use jaco_state::command::Batch;
 use jaco_state::{Change, ClusterState, Command, Entry, Outcome};
 use jaco_types::{InstanceId, Millis, NodeId, StateIndex, Timestamp};
 
+use crate::machine::Membership;
 use crate::network::MachineIx;
 
 /// An entry of the log, executed.
@@ -38,6 +39,7 @@ pub(crate) struct AgentEffect<'a> {
     /// The state that its node holds.
     pub(crate) state: &'a ClusterState,
     pub(crate) node: NodeId,
+    pub(crate) membership: Membership,
     /// For how long it was without contact to a leader, as it was told last.
     pub(crate) silence: Millis,
 }
@@ -53,8 +55,15 @@ impl<'a> AgentEffect<'a> {
         None
     }
 
-    /// Whether this instance has to stop because its node is cut off.
-    pub(crate) fn is_isolated(&self, instance: &InstanceId) -> bool {
+    /// Whether this instance has to stop, whatever the slots say: its node is cut off, or was removed, as it was told or as
+    /// its own state says.
+    pub(crate) fn has_to_stop(&self, instance: &InstanceId) -> bool {
+        let is_removed =
+            self.membership == Membership::Dismissed || !self.state.nodes.contains(&self.node);
+        is_removed || self.is_isolated(instance)
+    }
+
+    fn is_isolated(&self, instance: &InstanceId) -> bool {
         let slot = self.state.slots.get(&instance.replica);
         let of_slot = slot.and_then(|slot| {
             let mut live = slot.instances().filter(|(id, _)| id == instance);

@@ -47,7 +47,7 @@ impl Invariant for StoppedAtOnce {
 
     fn effect(&mut self, _facts: &Facts, effect: &AgentEffect<'_>) -> Verdict {
         if let Some((instance, container)) = effect.ends() {
-            if effect.is_isolated(instance) {
+            if effect.has_to_stop(instance) {
                 self.excused.insert(instance.clone());
             }
             self.asked_to_end.insert(container.clone());

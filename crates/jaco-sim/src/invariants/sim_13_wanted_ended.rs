@@ -13,7 +13,7 @@ impl Invariant for WantedEnded {
         let is_wanted = slot.is_some_and(|slot| {
             slot.instances().any(|(id, live)| id == *instance && live.node == effect.node)
         });
-        match is_wanted && !effect.is_isolated(instance) {
+        match is_wanted && !effect.has_to_stop(instance) {
             true => Err(InvariantViolation::WantedEnded { instance: instance.clone() }),
             false => Ok(()),
         }

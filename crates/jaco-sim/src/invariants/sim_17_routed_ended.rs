@@ -12,7 +12,7 @@ impl Invariant for RoutedEnded {
         // Its node may be behind: what all have agreed on decides.
         let gets_traffic = jaco_state::view::in_routing(&facts.state, instance)
             || facts.state.terminating.contains(instance);
-        if gets_traffic && facts.is_serving(container) && !effect.is_isolated(instance) {
+        if gets_traffic && facts.is_serving(container) && !effect.has_to_stop(instance) {
             return Err(InvariantViolation::RoutedEnded { instance: instance.clone() });
         }
         Ok(())

@@ -123,15 +123,11 @@ impl World {
     fn carry_out(&mut self, ix: MachineIx, effect: Effect) {
         let effect = self.follow_names(ix, effect);
         let machine = &mut self.machines[ix.0];
-        let node = machine.node;
-        // One that was removed, as it was told or as its own state says, stops what is still in slots.
-        let is_member = |daemon: &&Daemon| {
-            machine.membership != Membership::Dismissed && daemon.state.nodes.contains(&node)
-        };
-        if let Some(daemon) = machine.daemon.as_ref().filter(is_member) {
+        if let Some(daemon) = &machine.daemon {
             // An agent that has contact again acts on its state until it receives a newer one.
             let (state, silence) = (&daemon.state, daemon.silence);
-            let asked = AgentEffect { effect: &effect, state, node: machine.node, silence };
+            let (node, membership) = (machine.node, machine.membership);
+            let asked = AgentEffect { effect: &effect, state, node, membership, silence };
             self.checker.effect(&asked, self.now);
         }
         if let Effect::Report { observed, gone } = effect {
