@@ -53,7 +53,7 @@ async fn refuses(node: &mut Node) {
     assert!(said.contains("older copy"), "{} says:\n{said}", node.name);
 }
 
-/// A follower whose folder was copied while it was stopped, and which has taken writes since.
+/// A follower whose folder was copied while it was stopped, and which has acknowledged writes since.
 async fn with_older_copy(cluster: &mut Cluster, part: &str, older: &Path) -> usize {
     let leader = cluster.leader().await;
     // Others join through the first one.
@@ -65,13 +65,29 @@ async fn with_older_copy(cluster: &mut Cluster, part: &str, older: &Path) -> usi
     for number in 0..5 {
         write(&cluster.nodes[follower], &format!("later-{number}")).await;
     }
+    // The other two are a majority without it, and what it acknowledged to nobody it cannot lose.
+    eventually("it acknowledges the writes", || async {
+        let voters = report(cluster, leader)["replication"].take();
+        let has_all = voters.as_array().is_some_and(|voters| {
+            voters
+                .iter()
+                .any(|voter| voter["node"] == *cluster.nodes[follower].name && voter["lag"] == 0)
+        });
+        if has_all { Ok(()) } else { Err(voters) }
+    })
+    .await;
     follower
+}
+
+/// What `jaco doctor` says.
+fn report(cluster: &Cluster, node: usize) -> Value {
+    let out = cluster.cli(node, &["doctor", "-o", "json"]);
+    serde_json::from_slice(&out.stdout).unwrap_or_default()
 }
 
 /// The findings of `jaco doctor` as `check object`.
 fn findings(cluster: &Cluster, node: usize) -> Vec<String> {
-    let out = cluster.cli(node, &["doctor", "-o", "json"]);
-    let report: Value = serde_json::from_slice(&out.stdout).unwrap_or_default();
+    let report = report(cluster, node);
     let findings = report["findings"].as_array().cloned().unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     findings.iter().map(|one| format!("{} {}", text(&one["check"]), text(&one["object"]))).collect()
