@@ -22,8 +22,8 @@ const IDLE_MAX: usize = 128;
 /// So long a connection without a request is kept.
 const IDLE_FOR: Duration = Duration::from_secs(60);
 
-/// A request that must not be sent twice takes a kept connection only if it has been idle for less: servers close
-/// idle connections when they please, and a request that crosses with that would fail.
+/// A request that must not be sent twice takes a kept connection only if the instance said something on it within this
+/// time: servers close idle connections when they please, and a machine that is lost closes none.
 const FRESH_FOR: Duration = Duration::from_secs(1);
 
 /// So many requests at a time share an HTTP/2 connection to an instance; more open another one.
@@ -71,11 +71,36 @@ struct Kept {
     http2: Vec<SharedConnection>,
 }
 
-/// An HTTP/2 connection; each user holds a copy of `users`.
+/// An HTTP/2 connection; each user holds a copy of `heard`.
 #[derive(Debug, Clone)]
 struct SharedConnection {
     sender: http2::SendRequest<Outgoing>,
-    users: Arc<()>,
+    heard: Arc<Heard>,
+}
+
+impl SharedConnection {
+    fn users(&self) -> usize {
+        Arc::strong_count(&self.heard) - 1
+    }
+}
+
+/// When an instance said something on a connection.
+#[derive(Debug)]
+pub(crate) struct Heard(Mutex<Instant>);
+
+impl Heard {
+    fn now() -> Self {
+        Self(Mutex::new(Instant::now()))
+    }
+
+    /// It says something.
+    pub(crate) fn note(&self) {
+        *self.0.lock().expect("nothing panics while it holds the lock") = Instant::now();
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.0.lock().expect("nothing panics while it holds the lock").elapsed()
+    }
 }
 
 /// A connection to an instance, for one request.
@@ -89,7 +114,7 @@ pub(crate) struct Link {
 #[derive(Debug)]
 pub(crate) enum Sender {
     Http1(http1::SendRequest<Outgoing>),
-    Http2 { sender: http2::SendRequest<Outgoing>, user: Arc<()> },
+    Http2 { sender: http2::SendRequest<Outgoing>, heard: Arc<Heard> },
 }
 
 /// Where a connection came from.
@@ -106,7 +131,7 @@ pub(crate) enum Origin {
 pub(crate) enum Wanted {
     /// Any: the request can be repeated.
     Any,
-    /// Those that are hardly ever about to be closed.
+    /// Those that are hardly ever about to be closed, or lead to a machine that is gone.
     Fresh,
     /// A new one.
     New,
@@ -214,36 +239,39 @@ impl Upstream {
                     .await
                     .map_err(io::Error::other)?;
                 tokio::spawn(connection);
-                let users = Arc::new(());
-                let user = Arc::clone(&users);
-                let shared = SharedConnection { sender: sender.clone(), users };
+                let heard = Arc::new(Heard::now());
                 if !self.instance.is_leaving() {
-                    self.lock().http2.push(shared);
+                    let (sender, heard) = (sender.clone(), Arc::clone(&heard));
+                    let mut kept = self.lock();
+                    // One that this request did not take, and nobody else uses.
+                    kept.http2.retain(|connection| connection.users() > 0);
+                    kept.http2.push(SharedConnection { sender, heard });
                 }
-                Ok(Sender::Http2 { sender, user })
+                Ok(Sender::Http2 { sender, heard })
             }
         }
     }
 
     fn take_kept(&self, wanted: Wanted) -> Option<Sender> {
+        let is_fresh = |idle: Duration| wanted == Wanted::Any || idle < FRESH_FOR;
         let mut kept = self.lock();
         if self.protocol == Protocol::Http(RouteProtocol::H2c) {
             kept.http2.retain(|connection| !connection.sender.is_closed());
-            let has_room = |connection: &&SharedConnection| {
+            let is_usable = |connection: &&SharedConnection| {
                 connection.sender.is_ready()
-                    && Arc::strong_count(&connection.users) <= STREAMS_PER_CONNECTION
+                    && connection.users() < STREAMS_PER_CONNECTION
+                    && is_fresh(connection.heard.elapsed())
             };
-            let found = kept.http2.iter().find(has_room)?.clone();
-            return Some(Sender::Http2 { sender: found.sender, user: found.users });
+            let SharedConnection { sender, heard } = kept.http2.iter().find(is_usable)?.clone();
+            return Some(Sender::Http2 { sender, heard });
         }
-        let is_fresh = |since: Instant| wanted == Wanted::Any || since.elapsed() < FRESH_FOR;
         // From the end, where those are that were used last. One that is not ready has not noticed yet that its
         // response is complete; it stays.
         for at in (0..kept.http1.len()).rev() {
             let (sender, since) = &kept.http1[at];
             if sender.is_closed() {
                 kept.http1.swap_remove(at);
-            } else if !is_fresh(*since) {
+            } else if !is_fresh(since.elapsed()) {
                 continue;
             } else if sender.is_ready() {
                 return Some(Sender::Http1(kept.http1.remove(at).0));
@@ -270,7 +298,10 @@ impl Upstream {
         kept.http1.retain(|(sender, since)| {
             !is_leaving && !sender.is_closed() && since.elapsed() < IDLE_FOR
         });
-        kept.http2.retain(|connection| !is_leaving && !connection.sender.is_closed());
+        kept.http2.retain(|connection| {
+            let is_of_use = connection.users() > 0 || connection.heard.elapsed() < IDLE_FOR;
+            !is_leaving && !connection.sender.is_closed() && is_of_use
+        });
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Kept> {

@@ -81,7 +81,8 @@ impl Lease {
     pub(super) fn complete(self) {
         match self.sender {
             Sender::Http1(sender) if !self.in_flight.is_leaving() => self.upstream.keep(sender),
-            Sender::Http1(_) | Sender::Http2 { .. } => {}
+            Sender::Http1(_) => {}
+            Sender::Http2 { heard, .. } => heard.note(),
         }
     }
 }
@@ -223,11 +224,14 @@ async fn send(
                 Some(Err(error)) => failure(error),
             }
         }
-        Sender::Http2 { mut sender, user } => {
+        Sender::Http2 { mut sender, heard } => {
             let sending = sender.try_send_request(request);
             match in_time(sending, timeout, progress).await {
                 None => Sent::Late,
-                Some(Ok(response)) => Sent::Answered(response, Sender::Http2 { sender, user }),
+                Some(Ok(response)) => {
+                    heard.note();
+                    Sent::Answered(response, Sender::Http2 { sender, heard })
+                }
                 Some(Err(error)) => failure(error),
             }
         }

@@ -1,18 +1,25 @@
 //! An instance whose machine is gone: nobody closes its connections, and nobody answers.
 
+use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use jaco_types::route::RouteProtocol;
 use socket2::{Domain, Socket, Type};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
-use crate::instances::{address, full, http1, saying};
-use crate::lab::{Lab, PORT};
-use crate::wire::{get, read_head};
+use crate::forwarding::upstream;
+use crate::instances::{address, full, http1, http2, saying};
+use crate::lab::{Lab, PATIENCE, PORT};
+use crate::wire::{ask, get, read_head};
 
 /// A socket that few can wait in.
 fn short_queue() -> (Ipv4Addr, TcpListener) {
@@ -22,6 +29,16 @@ fn short_queue() -> (Ipv4Addr, TcpListener) {
     socket.listen(0).unwrap();
     socket.set_nonblocking(true).unwrap();
     (address, TcpListener::from_std(socket.into()).unwrap())
+}
+
+/// From here on packets to the address are lost: nobody takes connections, and no more can wait.
+async fn fill_queue(gone: Ipv4Addr) -> Vec<TcpStream> {
+    let mut waiting = Vec::new();
+    let connect = || timeout(Duration::from_millis(100), TcpStream::connect((gone, PORT)));
+    while let Ok(connected) = connect().await {
+        waiting.push(connected.unwrap());
+    }
+    waiting
 }
 
 /// R-EDGE-1: a connection that was kept leads to a machine that is gone. The request is sent to another instance.
@@ -37,12 +54,7 @@ async fn a_request_to_a_machine_that_is_gone_is_repeated() {
         let (mut stream, _) = listener.accept().await.unwrap();
         read_head(&mut stream).await.unwrap();
         stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\none").await.unwrap();
-        // From here on packets to its address are lost: nobody takes connections, and no more can wait.
-        let mut waiting = Vec::new();
-        let connect = || timeout(Duration::from_millis(100), TcpStream::connect((gone, PORT)));
-        while let Ok(connected) = connect().await {
-            waiting.push(connected.unwrap());
-        }
+        let waiting = fill_queue(gone).await;
         let asked = read_head(&mut stream).await;
         (asked, listener, stream, waiting)
     });
@@ -57,6 +69,47 @@ async fn a_request_to_a_machine_that_is_gone_is_repeated() {
     }
     let asked = serving.await.unwrap().0;
     assert!(asked.is_some_and(|head| head.starts_with("GET / ")), "it was asked first");
+}
+
+/// R-EDGE-1: calls share a connection to a machine that is gone. One that cannot be repeated is not sent there once
+/// nothing was heard for a second.
+#[tokio::test]
+async fn calls_do_not_follow_each_other_to_a_machine_that_is_gone() {
+    let (gone, listener) = short_queue();
+    let two = http2(|_| async { full("two") });
+    let mut lab = Lab::new();
+    lab.route("a.example", "/", |route| {
+        upstream(route, |to| to.protocol = RouteProtocol::H2c);
+    });
+    lab.ready(&[gone]);
+    lab.apply();
+    let (end, ended) = oneshot::channel::<()>();
+    let serving = tokio::spawn(async move {
+        let (stream, _) = listener.accept().await.unwrap();
+        let service = service_fn(|_| async { Ok::<_, Infallible>(full("one")) });
+        let builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+        // Who does not look at it any more does not close it.
+        let mut connection = Box::pin(builder.serve_connection(TokioIo::new(stream), service));
+        tokio::select! {
+            ended = &mut connection => panic!("the edge has closed it: {ended:?}"),
+            ended = pin!(ended) => ended.unwrap(),
+        }
+        (fill_queue(gone).await, listener, connection)
+    });
+    let call = "POST / HTTP/1.1\r\nHost: a.example\r\nContent-Length: 0\r\n\r\n";
+    assert_eq!(ask(&mut lab.connect().await, call).await.text(), "one");
+    end.send(()).unwrap();
+    let gone_for_good = serving.await.unwrap();
+    lab.ready(&[gone, two.address]);
+    lab.apply();
+    sleep(Duration::from_millis(1100)).await;
+    for _ in 0..20 {
+        let reply = timeout(PATIENCE, async { ask(&mut lab.connect().await, call).await }).await;
+        assert_eq!(reply.expect("it is answered").text(), "two");
+    }
+    // Each time that the other one is tried once more may take longer than a second.
+    assert!(two.connections() < 10, "{} connections", two.connections());
+    drop(gone_for_good);
 }
 
 /// One that takes its time is waited for.
