@@ -15,7 +15,7 @@ use crate::files::Unseal;
 /// # Errors
 /// If a login exists but cannot be opened: an anonymous pull would be refused for a misleading
 /// reason.
-pub(crate) fn for_image(
+pub fn for_image(
     image: &str,
     registries: &Table<RegistryName, RegistryLogin>,
     unseal: &dyn Unseal,
@@ -36,7 +36,8 @@ pub(crate) fn for_image(
 }
 
 /// Registries whose login changed.
-pub(crate) fn changed(
+#[must_use]
+pub fn changed(
     before: &Table<RegistryName, RegistryLogin>,
     now: &Table<RegistryName, RegistryLogin>,
 ) -> BTreeSet<RegistryName> {

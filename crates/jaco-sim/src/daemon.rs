@@ -6,16 +6,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jaco_agent::engine::EngineError;
-use jaco_agent::{AgentCore, Event, Owner, StateAge};
+use jaco_agent::{AgentCore, Event, Owner, StateAge, registry};
 use jaco_dataplane::Planner;
 use jaco_scheduler::input::EngineSignal;
 use jaco_state::audit::{DEFAULT_AGE, Retention};
+use jaco_state::registries::RegistryLogin;
 use jaco_state::view::{DesiredInstance, desired_on, prepull_on};
-use jaco_state::{ClusterState, Entry, Outcome, apply};
+use jaco_state::{ClusterState, Entry, Outcome, Table, apply};
 use jaco_store::ClusterTime;
 use jaco_types::spec::ServiceSpec;
 use jaco_types::{
-    ImageNeed, ImageReadiness, InstanceId, InstanceObserved, Millis, NodeId, StateIndex,
+    ImageNeed, ImageReadiness, InstanceId, InstanceObserved, Millis, NodeId, RegistryName,
+    StateIndex,
 };
 
 use crate::consumer::RouterConsumer;
@@ -57,6 +59,8 @@ pub(crate) struct Daemon {
     node: NodeId,
     sent: Sent,
     asked_to_prepare: BTreeMap<ImageNeed, Arc<ServiceSpec>>,
+    /// The logins that its agent knows of.
+    logins: Table<RegistryName, RegistryLogin>,
 }
 
 /// Whether a daemon's state may be stale.
@@ -105,6 +109,7 @@ impl Daemon {
             state_age: StateAge::Current,
             images: BTreeMap::new(),
             asked_to_prepare: BTreeMap::new(),
+            logins: Table::default(),
         }
     }
 
@@ -151,6 +156,16 @@ impl Daemon {
         }
         self.asked_to_prepare.clone_from(&asked);
         Some(Event::Prepull(asked))
+    }
+
+    /// The registries whose logins changed since the agent was told last; none while the state may be stale.
+    pub(crate) fn logins_changed(&mut self) -> Option<Event> {
+        if self.view == View::Old || self.logins.is_same(&self.state.registries) {
+            return None;
+        }
+        let changed = registry::changed(&self.logins, &self.state.registries);
+        self.logins = self.state.registries.clone();
+        (!changed.is_empty()).then_some(Event::RegistriesChanged(changed))
     }
 
     /// The first event for the agent, even if nothing is desired here.

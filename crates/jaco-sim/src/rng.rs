@@ -22,6 +22,8 @@ pub(crate) enum Stream {
     Swarm = 6,
     /// Which nodes are removed, and join again.
     Members = 7,
+    /// Which logins the cluster has at its registry.
+    Logins = 8,
 }
 
 impl Rng {

@@ -61,11 +61,13 @@ pub enum Sabotage {
     ForgetNames,
     /// An agent that goes on with what it runs although its node was removed.
     StayWhenRemoved,
+    /// An agent that pulls without the logins of its cluster.
+    ForgetLogins,
 }
 
 impl Sabotage {
     /// Every defect.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::RecreateOnStart,
         Self::DropInsteadOfRetire,
         Self::NeverQuiet,
@@ -92,6 +94,7 @@ impl Sabotage {
         Self::ReleaseAtOnce,
         Self::ForgetNames,
         Self::StayWhenRemoved,
+        Self::ForgetLogins,
     ];
 
     /// Spoils the state of a node.

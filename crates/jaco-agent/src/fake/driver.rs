@@ -8,7 +8,8 @@ use jaco_types::{InstanceId, Timestamp};
 use super::host::{FakeHost, Shown};
 use crate::core::{Effect, Event};
 use crate::engine::{
-    ContainerId, ContainerRequest, KeptNetworks, PullError, PullRequest, StartError,
+    ContainerId, ContainerRequest, KeptNetworks, PullError, PullRequest, RegistryCredentials,
+    StartError,
 };
 
 /// A fake host with its pending jobs.
@@ -26,7 +27,7 @@ pub struct FakeDriver {
 enum Job {
     List,
     Find(PullRequest),
-    Pull(PullRequest),
+    Pull(PullRequest, Option<RegistryCredentials>),
     Start(ContainerRequest),
     Answer(Box<Event>),
     Remove { instance: InstanceId, container: ContainerId },
@@ -41,16 +42,26 @@ impl FakeDriver {
         Self { host, jobs: BTreeMap::new(), asked: 0, shown, seen_until: Timestamp(0) }
     }
 
-    /// Starts an effect. `Report` is ignored here.
+    /// Starts a pull with the credentials of the cluster for the image's registry, if it has some.
+    pub fn pull(
+        &mut self,
+        pull: PullRequest,
+        credentials: Option<RegistryCredentials>,
+        now: Timestamp,
+    ) {
+        let (takes, _) = self.host.pull_outcome(&pull, credentials.as_ref());
+        self.at(now.after(takes), Job::Pull(pull, credentials));
+    }
+
+    /// Starts an effect. `Report` is ignored here, and pulls are made without credentials.
     pub fn execute(&mut self, effect: Effect, now: Timestamp) {
         match effect {
             Effect::List => self.at(now, Job::List),
             Effect::Find(pull) => self.at(now, Job::Find(pull)),
-            Effect::Pull(pull) => {
-                let (takes, _) = self.host.pull_outcome(&pull, None);
-                self.at(now.after(takes), Job::Pull(pull));
+            Effect::Pull(pull) => self.pull(pull, None, now),
+            Effect::CancelPull(pull) => {
+                self.jobs.retain(|_, job| !matches!(job, Job::Pull(asked, _) if *asked == pull));
             }
-            Effect::CancelPull(pull) => self.jobs.retain(|_, job| *job != Job::Pull(pull.clone())),
             Effect::Start(request) => {
                 let takes = self.host.start_takes(&request);
                 self.at(now.after(takes), Job::Start(request));
@@ -120,8 +131,8 @@ impl FakeDriver {
                     let result = answer.map(|()| self.host.find_image(&pull));
                     Event::Found { pull, result }
                 }
-                Job::Pull(pull) => {
-                    let result = self.finish_pull(&pull);
+                Job::Pull(pull, credentials) => {
+                    let result = self.finish_pull(&pull, credentials.as_ref());
                     Event::Pulled { pull, result }
                 }
                 Job::Start(request) => Event::Started {
@@ -139,10 +150,14 @@ impl FakeDriver {
         }
     }
 
-    fn finish_pull(&mut self, pull: &PullRequest) -> Result<(), PullError> {
+    fn finish_pull(
+        &mut self,
+        pull: &PullRequest,
+        credentials: Option<&RegistryCredentials>,
+    ) -> Result<(), PullError> {
         let answer = self.host.answer();
         answer.map_err(|error| PullError::Unreachable { reason: error.to_string() })?;
-        self.host.finish_pull(pull, None)
+        self.host.finish_pull(pull, credentials)
     }
 
     fn changes(&mut self, at: Timestamp) -> Vec<Event> {

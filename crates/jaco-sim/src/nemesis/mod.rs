@@ -4,6 +4,7 @@
 //! read, kept and replayed as a script.
 
 mod fault;
+mod logins;
 mod members;
 mod networks;
 mod service;
@@ -11,6 +12,7 @@ mod swarm;
 
 use jaco_types::Millis;
 
+use self::logins::Logins;
 use self::members::Members;
 use self::networks::Networks;
 use self::swarm::Swarm;
@@ -96,6 +98,10 @@ pub fn run(seed: u64, steps: usize, style: Style, sabotage: Option<Sabotage>) ->
             Style::Plain => Members::stay(Rng::new(seed, Stream::Members)),
             Style::Harsh | Style::Swarm => Members::new(Rng::new(seed, Stream::Members)),
         },
+        logins: match style {
+            Style::Plain => Logins::none(Rng::new(seed, Stream::Logins)),
+            Style::Harsh | Style::Swarm => Logins::new(Rng::new(seed, Stream::Logins)),
+        },
         swarm: match style {
             Style::Plain => Swarm::everything(&[]),
             Style::Harsh => Swarm::everything(&HARSH_CHOICES),
@@ -124,6 +130,7 @@ struct Nemesis {
     rng: Rng,
     networks: Networks,
     members: Members,
+    logins: Logins,
     swarm: Swarm,
     session: Session,
     script: Vec<String>,
@@ -219,6 +226,9 @@ impl Nemesis {
             if let Some(line) = self.networks.fault(step, &hosts) {
                 self.line(line)?;
             }
+            if let Some(line) = self.logins.line() {
+                self.line(line)?;
+            }
             if let Some(line) = self.choose() {
                 self.line(line)?;
             }
@@ -269,6 +279,9 @@ impl Nemesis {
         let names = machines.iter().map(|machine| machine.hostname.to_string());
         let missing = names.filter(|name| !hosts.contains(name)).collect();
         for line in self.members.make_peace(&missing) {
+            self.line(line)?;
+        }
+        if let Some(line) = self.logins.make_peace() {
             self.line(line)?;
         }
         for host in self.hosts() {

@@ -7,7 +7,7 @@ use jaco_scheduler::rebalance::Goal;
 use jaco_state::command::{
     DeploymentApply, DeploymentDelete, DeploymentRollback, DisabledSet, Disabling, NetworkBegin,
     NetworkCreate, NetworkRemove, NodeDrain, NodeRemove, NodeReport, NodeSetAvailability,
-    SpecChange,
+    RegistryRemove, SpecChange,
 };
 use jaco_state::network::{MTU_DEFAULT, POOL_DEFAULT};
 use jaco_state::view::{Convergence, convergence, stopping};
@@ -19,12 +19,12 @@ use jaco_types::{
     ReasonCode, ReplicaId, ReplicaState, Rollout, RolloutState, Slot, StateIndex,
 };
 
-use super::words::{Words, millis, name, number, service_key};
+use super::words::{Words, millis, name, number, registry, service_key};
 use super::{CommandError, Session};
 use crate::network::MachineIx;
 use crate::router::facts_of;
 use crate::service::{GPU_DRIVER, ServiceText};
-use crate::world::{Reached, RequestState, World};
+use crate::world::{Reached, RequestState, World, login};
 
 /// The longest that `settle` waits.
 const SETTLE_MAX: Millis = Millis::from_secs(1200);
@@ -98,6 +98,14 @@ impl Session {
             }
             ["network", "remove", network] => {
                 let remove = NetworkRemove::new(name(network)?);
+                self.ask(remove.into(), None, Answer::Awaited)?;
+            }
+            ["login", host, password] => {
+                let login = login(registry(host)?, password);
+                self.ask(login.into(), None, Answer::Awaited)?;
+            }
+            ["logout", host] => {
+                let remove = RegistryRemove::new(registry(host)?);
                 self.ask(remove.into(), None, Answer::Awaited)?;
             }
             ["rebalance", goal] => self.rearrange(goal)?,

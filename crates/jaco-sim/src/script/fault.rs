@@ -3,7 +3,7 @@
 use jaco_agent::fake::{Behaviour, Reachability};
 use jaco_types::{Exit, ReplicaId};
 
-use super::words::{digest, millis, number};
+use super::words::{digest, millis, number, registry};
 use super::{CommandError, Session};
 use crate::network::MachineIx;
 use crate::world::{Harm, Registry, usual_behaviour};
@@ -64,6 +64,10 @@ impl Session {
             ["drift", host, permille] => self.drift(host, permille)?,
             ["clock", host, step] => self.step_clock(host, step)?,
             ["pull", image, how @ ..] => self.set_registry(image, how)?,
+            ["registry", host, "wants", password] => {
+                let registry = registry(host)?;
+                self.cluster()?.want_password(&registry, password);
+            }
             ["image", image, how @ ..] => self.set_behaviour(image, how)?,
             ["kill-container", replica] => self.harm(replica, Harm::Kill { code: 1 })?,
             ["kill-container", replica, code] => {

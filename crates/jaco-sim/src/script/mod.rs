@@ -23,6 +23,7 @@
 //! | `cordon n1`, `uncordon n1`, `drain n1 [within 30s]` | |
 //! | `remove n3 [force]` | a node that is empty, or any; `join n3` admits it as another one |
 //! | `network begin`, `network create backbone`, `network remove backbone` | networks of the cluster |
+//! | `login docker.io 7`, `logout docker.io` | the password that the cluster has for a registry |
 //! | `facts n1 cpu=… memory=… gpus=2 zone=a` | what the node reports of itself |
 //! | `load n1 95`, `load n1 unknown` | how much of its processors is in use, in percent |
 //! | `rebalance spread\|pack` | an operator has up to three replicas moved |
@@ -32,6 +33,7 @@
 //! | `partition n1 \| n2 n3`, `cut n1 -> n2`, `heal` | |
 //! | `pull web:2 works\|hangs\|takes 5s\|fails "…" [on n1]` | the registry |
 //! | `pull web:2 is a` | who fetches it from now on gets this content, called by a hex digit |
+//! | `registry docker.io wants 7` | it takes this password alone; before, it needs none |
 //! | `image web:2 works\|exits 1 after 5s\|healthy after 5s\|unhealthy after 5s\|refused "…"` | containers |
 //! | `kill-container shop-web-0 [code]`, `remove-container …`, `sicken …`, `cure …` | |
 //! | `engine n1 down\|up`, `engine all up`, `clock n1 +60s` | |

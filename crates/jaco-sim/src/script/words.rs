@@ -1,6 +1,6 @@
 //! A line as words, and words as what they name.
 
-use jaco_types::{ImageDigest, Millis, ServiceKey};
+use jaco_types::{ImageDigest, Millis, RegistryName, ServiceKey};
 
 use super::{CommandError, Session};
 use crate::network::MachineIx;
@@ -54,6 +54,10 @@ pub(super) fn digest(image: &str, mark: &str) -> Result<ImageDigest, CommandErro
     let repository = image.split(':').next().unwrap_or(image);
     let digest = ImageDigest::parse(&format!("{repository}@sha256:{}", mark.repeat(64)));
     digest.ok_or_else(|| CommandError::unclear(format!("{mark:?} is no hex digit")))
+}
+
+pub(super) fn registry(text: &str) -> Result<RegistryName, CommandError> {
+    RegistryName::parse(text).map_err(|error| CommandError::unclear(error.to_string()))
 }
 
 /// `shop/web`.

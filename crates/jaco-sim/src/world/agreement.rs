@@ -287,9 +287,10 @@ impl World {
             self.warn_of_outdated(ix);
             self.tell_agent(ix, event);
         }
-        let prepare = self.machines[ix.0].daemon.as_mut().and_then(Daemon::prepare);
-        if let Some(event) = prepare {
-            self.tell_agent(ix, event);
+        for news in [Daemon::prepare, Daemon::logins_changed] {
+            if let Some(event) = self.machines[ix.0].daemon.as_mut().and_then(news) {
+                self.tell_agent(ix, event);
+            }
         }
         self.look_at_router(ix);
         outcome

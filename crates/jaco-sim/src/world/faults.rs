@@ -100,7 +100,7 @@ impl World {
         for ix in self.all().filter(|ix| only.is_none_or(|only| only == *ix)) {
             let host = &mut self.machines[ix.0].driver.host;
             let pull = PullRequest { image: image.into(), platform: None };
-            if host.pull_outcome(&pull, None) != (Millis(0), Ok(())) {
+            if host.find_image(&pull).is_none() {
                 host.set_image(image, script.clone());
             }
         }
@@ -148,6 +148,9 @@ impl World {
         }
         for (image, behaviour) in &self.behaviours {
             host.set_behaviour(image, behaviour.clone());
+        }
+        for wanted in self.wanted_logins.values() {
+            host.require_credentials(wanted.clone());
         }
     }
 

@@ -4,6 +4,7 @@ mod agent;
 mod agreement;
 mod consumers;
 mod faults;
+mod logins;
 mod machines;
 mod membership;
 mod rebalance;
@@ -12,13 +13,14 @@ mod routers;
 
 use std::collections::BTreeMap;
 
-use jaco_agent::Event;
 use jaco_agent::fake::{Behaviour, ImageScript};
+use jaco_agent::{Event, RegistryCredentials};
 use jaco_scheduler::input::EngineSignal;
 use jaco_state::Outcome;
 use jaco_store::ProposeError;
 use jaco_types::{
-    Hostname, ImageDigest, ImageNeed, ImageReadiness, Millis, NodeId, StateIndex, Timestamp,
+    Hostname, ImageDigest, ImageNeed, ImageReadiness, Millis, NodeId, RegistryName, StateIndex,
+    Timestamp,
 };
 
 use crate::consensus::{Consensus, Origin, Proposal};
@@ -31,6 +33,7 @@ use crate::sabotage::Sabotage;
 use crate::world::machines::{Machines, Timer};
 
 pub(crate) use faults::{Harm, Registry, usual_behaviour};
+pub(crate) use logins::login;
 pub(crate) use requests::{Request, RequestState};
 
 /// When the simulated time begins.
@@ -58,6 +61,8 @@ pub struct World {
     images: BTreeMap<String, ImageScript>,
     /// The digests of the registry's tags.
     tags: BTreeMap<String, ImageDigest>,
+    /// What registries want to be told; the others need no login.
+    wanted_logins: BTreeMap<RegistryName, RegistryCredentials>,
     behaviours: BTreeMap<String, Behaviour>,
     election: Election,
     sabotage: Option<Sabotage>,
@@ -139,6 +144,7 @@ impl World {
             routing: Rng::new(seed, Stream::Routers),
             images: BTreeMap::new(),
             tags: BTreeMap::new(),
+            wanted_logins: BTreeMap::new(),
             behaviours: BTreeMap::new(),
             election: Election::None,
             sabotage: None,

@@ -80,6 +80,9 @@ impl World {
 
     /// Asks the engine for something. Containers of networks start once the router holds their addresses.
     pub(super) fn ask_engine(&mut self, ix: MachineIx, effect: Effect) {
+        if let Effect::Pull(pull) = effect {
+            return self.pull(ix, pull);
+        }
         let machine = &mut self.machines[ix.0];
         if let Effect::Start(request) = &effect
             && !request.networks.is_empty()

@@ -113,6 +113,22 @@ fn sim_11_finds_a_removed_node_that_goes_on() {
     finds("SIM-11", Sabotage::StayWhenRemoved, script);
 }
 
+/// R-CLI-6: an agent pulls with the login that its cluster has.
+#[test]
+fn sim_11_finds_an_agent_that_forgets_logins() {
+    let script = "
+        nodes n1 n2
+        registry docker.io wants 7
+        login docker.io 7
+        apply shop web image=web:1
+        settle
+        again shop
+        settle
+        expect rest
+    ";
+    finds("SIM-11", Sabotage::ForgetLogins, script);
+}
+
 /// R-LOOP-4: a planner that writes though nothing changed.
 #[test]
 fn sim_12_finds_a_cluster_that_writes_while_idle() {
