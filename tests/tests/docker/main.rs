@@ -3,7 +3,6 @@
 
 mod adoption;
 mod allocations;
-mod application;
 mod beside;
 mod colocation;
 mod convergence;

@@ -1,6 +1,7 @@
 //! Requests from outside, through the edges of three machines, while everything behind them changes and parts of it end.
 
 mod access;
+mod application;
 mod asked;
 mod browser;
 mod chaos;

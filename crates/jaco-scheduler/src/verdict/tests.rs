@@ -563,8 +563,11 @@ const FAILURES: [Failure; 4] =
 const PARTNERS: [Colocation; 4] =
     [Colocation::Met, Colocation::Replaced, Colocation::Pending, Colocation::Missing];
 
-fn all() -> impl Iterator<Item = SlotFacts> {
-    let all = DESIRED.into_iter().map(|desired| SlotFacts { desired, ..GOOD });
+/// Without its type: the name of one within eleven others has 85 million characters.
+type All = Box<dyn Iterator<Item = SlotFacts>>;
+
+fn all() -> All {
+    let all: All = Box::new(DESIRED.into_iter().map(|desired| SlotFacts { desired, ..GOOD }));
     let all = vary(all, &NODES, |node, facts| SlotFacts { node, ..facts });
     let all = vary(all, &NEEDS, |need, facts| SlotFacts { need, ..facts });
     let all = vary(all, &BOUNDS, |bound, facts| SlotFacts { bound, ..facts });
@@ -585,9 +588,9 @@ fn all() -> impl Iterator<Item = SlotFacts> {
 }
 
 fn vary<T: Copy + 'static>(
-    all: impl Iterator<Item = SlotFacts>,
+    all: All,
     values: &'static [T],
-    with: impl Fn(T, SlotFacts) -> SlotFacts + Copy,
-) -> impl Iterator<Item = SlotFacts> {
-    all.flat_map(move |facts| values.iter().map(move |value| with(*value, facts)))
+    with: impl Fn(T, SlotFacts) -> SlotFacts + Copy + 'static,
+) -> All {
+    Box::new(all.flat_map(move |facts| values.iter().map(move |value| with(*value, facts))))
 }

@@ -96,7 +96,7 @@ impl Layer {
     /// The layer beside which it begins, and beside those after it: they wait most of the time, and it asks nothing of the
     /// machine but a processor. Its result is told in its own turn.
     pub(super) fn beside(self) -> Option<Self> {
-        (self == Self::Vm).then_some(Self::Browser)
+        (self == Self::Vm).then_some(Self::Cluster)
     }
 
     /// What its test programs are told, before the arguments of whoever starts the run.
@@ -123,7 +123,7 @@ impl Layer {
             | Self::Sim
             | Self::Browser
             | Self::Package => cores,
-            Self::Cluster => cores * 3,
+            Self::Cluster => cores * 4,
             Self::Docker => cores * 2,
             Self::Edge => 1,
         }
