@@ -66,18 +66,19 @@ pub enum Step {
 
 /// The steps from `seen` to `plan`; none if they agree (NET-12).
 ///
-/// The policy comes first of all, so that no port ever is without it. Then what goes, in the order listeners, names,
-/// routes, peers, ports, scopes; then what comes, in the reverse order: a name is answered only while the way to its
-/// addresses stands.
+/// The policy comes first of all where there is none, so that no port ever is without it. Then what goes, in the order
+/// listeners, names, a policy of another mesh, routes, peers, ports, scopes; then what comes, in the reverse order: a
+/// name is answered only while the way to its addresses stands.
 pub fn diff(plan: &SitePlan, seen: &Seen) -> Vec<Step> {
     let mut steps = Vec::new();
     let loaded = seen.policy.as_ref().filter(|policy| policy.mesh == plan.policy.mesh);
-    if loaded.is_none() {
-        steps.push(Step::LoadPolicy(plan.policy.clone()));
-    }
+    let load = loaded.is_none().then(|| Step::LoadPolicy(plan.policy.clone()));
+    let (first, later) = if seen.policy.is_none() { (load, None) } else { (None, load) };
+    steps.extend(first);
     steps.extend(listeners(Step::CloseListeners, &seen.listeners, &plan.listeners));
     let fewer = fewer_names(&plan.names, &seen.names);
     push_names(&mut steps, fewer.clone());
+    steps.extend(later);
     let fate = fate(plan, seen);
     let tunnel_stays = fate != Fate::Remade;
     if tunnel_stays {

@@ -240,6 +240,22 @@ fn a_new_instance_elsewhere_is_a_peer_then_a_route_then_a_name() {
     "#]].assert_eq(&steps(&after, &shop()));
 }
 
+/// A node that has no tunnel any more, or is removed, drops packets to the others once no name leads to them (swarm seed
+/// 204874): the policy is another one, and yet not the first step.
+#[test]
+fn names_go_before_the_policy_of_their_mesh() {
+    let mut after = shop();
+    after.nodes.get_mut(&NodeId(1)).unwrap().link = None;
+    let mut gone = shop();
+    gone.nodes.remove(&NodeId(1));
+    for after in [after, gone] {
+        let steps = steps(&shop(), &after);
+        let at = |step: &str| steps.lines().position(|line| line.starts_with(step));
+        assert!(at("ChangeNames").unwrap() < at("LoadPolicy").unwrap(), "{steps}");
+        assert!(at("LoadPolicy").unwrap() < at("RemoveTunnel").unwrap(), "{steps}");
+    }
+}
+
 /// A tunnel that gets another key keeps its routes; one whose peer has another key is never without a peer for them.
 #[test]
 fn another_key_takes_no_route_away() {

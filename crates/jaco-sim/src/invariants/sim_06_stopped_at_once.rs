@@ -86,6 +86,13 @@ impl StoppedAtOnce {
             self.excused.extend(before.slots.get(id).map(Slot::current_id));
             self.failed.insert(id.clone());
         }
+        // It was on its way, as far as its node had reported (harsh seed 207050).
+        if let Change::SlotReplace { id, previous: Previous::Drop, .. } = change
+            && let Some(slot) = before.slots.get(id)
+            && !is_running(before, &slot.current_id())
+        {
+            self.excused.insert(slot.current_id());
+        }
         // What its node could not be told to stop before it was lost stops once that is back (harsh seed 406578).
         // What still retires elsewhere is not excused.
         if let Change::SlotReplace { id, cause: ReplaceCause::NodeLost, .. } = change

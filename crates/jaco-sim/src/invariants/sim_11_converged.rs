@@ -33,6 +33,8 @@ fn unfinished(state: &ClusterState) -> Vec<String> {
         match reached {
             Convergence::Converged | Convergence::Paused | Convergence::RolledBack => {}
             Convergence::CannotPlace if waits_for_user(state, &deployment.name) => {}
+            Convergence::Progressing | Convergence::CannotPlace
+                if waits_for_lost_data(state, &deployment.name) => {}
             Convergence::Progressing | Convergence::CannotPlace | Convergence::Exhausted => {
                 wrong.push(format!("{} is {}", deployment.name, reached.as_str()));
             }
@@ -41,7 +43,9 @@ fn unfinished(state: &ClusterState) -> Vec<String> {
     for slot in state.slots.values() {
         let is_disabled =
             slot.desired_state == DesiredState::Disabled && state.disabled.of_slot(slot).is_some();
-        if is_disabled || is_finished(slot) || is_kept_by_data(state, slot) {
+        let waits =
+            is_kept_by_data(state, slot) || waits_for_lost_data(state, &slot.service.deployment);
+        if is_disabled || is_finished(slot) || waits {
             continue;
         }
         if !is_running(state, &slot.current_id()) {
@@ -80,6 +84,19 @@ fn waits_for_user(state: &ClusterState, name: &DeploymentName) -> bool {
             concerned(unplaced).is_some_and(|slot| is_lost_with_its_node(state, slot))
         }
         _ => false,
+    })
+}
+
+/// Whether a deployment has a replica whose data was on a node that was removed. As long as it waits, so does what shares
+/// its node, and a rollout that would replace it (harsh seeds 208134, 208860).
+fn waits_for_lost_data(state: &ClusterState, name: &DeploymentName) -> bool {
+    let records = state.scheduling.iter().filter(|(key, _)| key.deployment == *name);
+    let mut unplaced = records.flat_map(|(_, record)| &record.unplaced);
+    unplaced.any(|one| {
+        let id = one.details.get("replica").and_then(|id| ReplicaId::parse(id).ok());
+        let slot = id.and_then(|id| state.slots.get(&id));
+        one.reason == "waiting_for_node"
+            && slot.is_some_and(|slot| is_lost_with_its_node(state, slot))
     })
 }
 
@@ -138,7 +155,12 @@ fn leftovers(facts: &Facts) -> Vec<String> {
         let count = live.get(id).copied().unwrap_or_default();
         let wanted = match slot.desired_state {
             // It may serve where it is, or not.
-            DesiredState::Active if is_kept_by_data(&facts.state, slot) => count.min(1),
+            DesiredState::Active
+                if is_kept_by_data(&facts.state, slot)
+                    || waits_for_lost_data(&facts.state, &slot.service.deployment) =>
+            {
+                count.min(1)
+            }
             DesiredState::Active => 1,
             DesiredState::Disabled | DesiredState::Finished(_) => 0,
         };

@@ -275,12 +275,7 @@ impl Nemesis {
     fn make_peace(&mut self) -> Result<(), CommandError> {
         self.line("heal".to_owned())?;
         self.line("start all".to_owned())?;
-        let (hosts, machines) = (self.hosts(), &self.world().machines);
-        let names = machines.iter().map(|machine| machine.hostname.to_string());
-        let missing = names.filter(|name| !hosts.contains(name)).collect();
-        for line in self.members.make_peace(&missing) {
-            self.line(line)?;
-        }
+        self.complete_members()?;
         if let Some(line) = self.logins.make_peace() {
             self.line(line)?;
         }
@@ -298,6 +293,9 @@ impl Nemesis {
             self.line(format!("image {image} {ends}"))?;
         }
         self.line("settle".to_owned())?;
+        // Nodes may have been admitted or removed meanwhile for which the answer came too late.
+        self.line("start all".to_owned())?;
+        self.complete_members()?;
         for line in self.networks.make_peace() {
             self.line(line)?;
         }
@@ -314,6 +312,17 @@ impl Nemesis {
         self.line("expect rest".to_owned())?;
         self.line(format!("expect idle {WATCHED}"))?;
         self.line("expect rest".to_owned())
+    }
+
+    /// Machines that are no nodes join, where nodes are removed in this run.
+    fn complete_members(&mut self) -> Result<(), CommandError> {
+        let (hosts, machines) = (self.hosts(), &self.world().machines);
+        let names = machines.iter().map(|machine| machine.hostname.to_string());
+        let missing = names.filter(|name| !hosts.contains(name)).collect();
+        for line in self.members.make_peace(&missing) {
+            self.line(line)?;
+        }
+        Ok(())
     }
 
     fn choose(&mut self) -> Option<String> {

@@ -17,6 +17,7 @@ impl Session {
                 }
             }
             ["start", hosts @ ..] => {
+                self.cluster()?.finish_joins();
                 for ix in self.machines(hosts)? {
                     self.cluster()?.start(ix);
                 }

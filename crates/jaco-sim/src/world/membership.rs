@@ -19,6 +19,17 @@ impl World {
         self.all().find(|ix| self.machine(*ix).node == node)
     }
 
+    /// Machines whose join was agreed on and never answered: their daemons ask again.
+    pub(crate) fn finish_joins(&mut self) {
+        let nodes = self.checker.reference().nodes.values();
+        let known: Vec<_> = nodes.map(|node| (node.hostname.clone(), node.id)).collect();
+        for (hostname, node) in known {
+            if self.machine_of(node).is_none() {
+                self.add_machine(hostname, node);
+            }
+        }
+    }
+
     /// Another member leads, as a leader cannot remove itself: that one, unless nobody else can.
     pub(crate) fn hand_over(&mut self, leader: MachineIx) -> Option<MachineIx> {
         let can_follow = |ix: &MachineIx| *ix != leader && self.is_candidate(*ix);
