@@ -46,12 +46,8 @@ impl Logins {
         }
     }
 
-    /// The cluster has the right login in the end.
-    pub(super) fn make_peace(&self) -> Option<String> {
-        self.right()
-    }
-
-    fn right(&self) -> Option<String> {
+    /// The login that the registry wants, if it wants one.
+    pub(super) fn right(&self) -> Option<String> {
         self.wanted.map(|password| format!("login {REGISTRY} {password}"))
     }
 }

@@ -276,7 +276,7 @@ impl Nemesis {
         self.line("heal".to_owned())?;
         self.line("start all".to_owned())?;
         self.complete_members()?;
-        if let Some(line) = self.logins.make_peace() {
+        if let Some(line) = self.logins.right() {
             self.line(line)?;
         }
         for host in self.hosts() {
