@@ -95,34 +95,6 @@ async fn rollout_always_has_serving_replicas() {
     assert!(fewest >= 3, "at some moment only {fewest} containers ran");
 }
 
-/// R-HEAL-1: a container that is removed or stopped by hand is out of routing within 5 s, and replaced.
-#[tokio::test(flavor = "multi_thread")]
-async fn manually_removed_container_is_replaced() {
-    let cluster = Cluster::start(3, Engine::Docker).await;
-    apply(&cluster, "shop", IMAGE, 3, "").await;
-    for how in [&["rm", "--force"][..], &["stop", "--time", "1"][..]] {
-        let status = cluster.converged(0, "shop").await;
-        let victim = status.replicas[0].container_id.clone();
-        docker(&[how, &[victim.as_str()][..]].concat());
-        eventually_within(Duration::from_secs(5), "it does not count as running", || async {
-            let now = replicas(&cluster, 0, "shop").await;
-            let is_out = now
-                .iter()
-                .all(|replica| replica.container_id != victim || replica.state != "running");
-            if is_out { Ok(()) } else { Err(format!("{now:?}")) }
-        })
-        .await;
-        // How long an engine takes for a container is its own affair.
-        eventually("a container in its place", || async {
-            let now = replicas(&cluster, 0, "shop").await;
-            let back = now.iter().filter(|replica| replica.state == "running").count() == 3
-                && now.iter().all(|replica| replica.container_id != victim);
-            if back { Ok(()) } else { Err(format!("{now:?}")) }
-        })
-        .await;
-    }
-}
-
 /// A refusal of the engine is the replica's reason, verbatim.
 #[tokio::test(flavor = "multi_thread")]
 async fn engine_refusal_is_the_reason() {
