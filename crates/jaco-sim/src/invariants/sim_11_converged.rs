@@ -43,8 +43,7 @@ fn unfinished(state: &ClusterState) -> Vec<String> {
     for slot in state.slots.values() {
         let is_disabled =
             slot.desired_state == DesiredState::Disabled && state.disabled.of_slot(slot).is_some();
-        let waits =
-            is_kept_by_data(state, slot) || waits_for_lost_data(state, &slot.service.deployment);
+        let waits = is_kept_by_data(state, slot) || waits_with_lost_data(state, slot);
         if is_disabled || is_finished(slot) || waits {
             continue;
         }
@@ -92,12 +91,24 @@ fn waits_for_user(state: &ClusterState, name: &DeploymentName) -> bool {
 fn waits_for_lost_data(state: &ClusterState, name: &DeploymentName) -> bool {
     let records = state.scheduling.iter().filter(|(key, _)| key.deployment == *name);
     let mut unplaced = records.flat_map(|(_, record)| &record.unplaced);
-    unplaced.any(|one| {
-        let id = one.details.get("replica").and_then(|id| ReplicaId::parse(id).ok());
-        let slot = id.and_then(|id| state.slots.get(&id));
-        one.reason == "waiting_for_node"
-            && slot.is_some_and(|slot| is_lost_with_its_node(state, slot))
-    })
+    unplaced.any(|one| names_lost_data(state, one))
+}
+
+fn names_lost_data(state: &ClusterState, one: &Unplaced) -> bool {
+    let id = one.details.get("replica").and_then(|id| ReplicaId::parse(id).ok());
+    let slot = id.and_then(|id| state.slots.get(&id));
+    one.reason == "waiting_for_node" && slot.is_some_and(|slot| is_lost_with_its_node(state, slot))
+}
+
+/// Whether a replica waits with one whose data was on a node that was removed: it is of the same service, or cannot be beside it.
+fn waits_with_lost_data(state: &ClusterState, slot: &Slot) -> bool {
+    let unplaced = || state.scheduling.get(&slot.service).into_iter().flat_map(|it| &it.unplaced);
+    let is_apart = |one: &Unplaced| {
+        one.details.contains_key("not_beside")
+            && one.details.get("replica").is_some_and(|id| id == slot.id.as_str())
+    };
+    unplaced().any(|one| names_lost_data(state, one))
+        || unplaced().any(is_apart) && waits_for_lost_data(state, &slot.service.deployment)
 }
 
 /// Whether the data of a replica was on a node that was removed: only the user knows whether it may begin without.
@@ -157,7 +168,7 @@ fn leftovers(facts: &Facts) -> Vec<String> {
             // It may serve where it is, or not.
             DesiredState::Active
                 if is_kept_by_data(&facts.state, slot)
-                    || waits_for_lost_data(&facts.state, &slot.service.deployment) =>
+                    || waits_with_lost_data(&facts.state, slot) =>
             {
                 count.min(1)
             }
