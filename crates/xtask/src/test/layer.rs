@@ -93,12 +93,6 @@ impl Layer {
         }
     }
 
-    /// The layer beside which it begins, and beside those after it: they wait most of the time, and it asks nothing of the
-    /// machine but a processor. Its result is told in its own turn.
-    pub(super) fn beside(self) -> Option<Self> {
-        (self == Self::Vm).then_some(Self::Cluster)
-    }
-
     /// What its test programs are told, before the arguments of whoever starts the run.
     pub(super) fn arguments(self) -> &'static [&'static str] {
         if self == Self::Vm { &["--vm"] } else { &[] }

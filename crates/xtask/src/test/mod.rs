@@ -11,12 +11,11 @@ mod packages;
 mod program;
 mod queue;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, bail};
 
 use crate::workspace::Workspace;
 use crate::{debian_engine, engine, image, interrupt, previous, process, say};
@@ -53,18 +52,9 @@ pub(crate) fn run(workspace: &Workspace, args: &Args, xtask: &clap::Command) -> 
         [] => Layer::ALL.into(),
         chosen => chosen.iter().copied().collect(),
     };
-    let mut run = Run {
-        workspace,
-        args,
-        xtask,
-        previous: None,
-        built: None,
-        engine: None,
-        beside: BTreeMap::new(),
-    };
+    let mut run = Run { workspace, args, xtask, previous: None, built: None, engine: None };
     let mut outcomes = Vec::new();
     for &layer in &layers {
-        run.begin_beside(layer, &layers);
         say::note(&format!("layer {layer}"));
         let outcome = run.layer(layer, &layers)?;
         if let Some(why) = outcome.trouble.as_ref() {
@@ -117,27 +107,6 @@ struct Run<'a> {
     previous: Option<Result<PathBuf, String>>,
     built: Option<Result<Built, String>>,
     engine: Option<Result<engine::Engine, String>>,
-    /// Layers that run beside others.
-    beside: BTreeMap<Layer, Beside>,
-}
-
-/// A layer that runs beside others: how it went, and the lines that are shown in its turn.
-type Beside = JoinHandle<Result<(Outcome, Vec<String>)>>;
-
-impl Drop for Run<'_> {
-    /// What was interrupted ends by itself, and is waited for.
-    fn drop(&mut self) {
-        for (_, begun) in std::mem::take(&mut self.beside) {
-            let _interrupted = begun.join().is_err();
-        }
-    }
-}
-
-/// The result of a layer that ran beside others.
-fn told(begun: Beside) -> Result<Outcome> {
-    let (outcome, lines) = begun.join().map_err(|_| anyhow!("what ran beside it panicked"))??;
-    lines.iter().for_each(|line| say::result(line));
-    Ok(outcome)
 }
 
 impl Run<'_> {
@@ -172,34 +141,13 @@ impl Run<'_> {
         if !left.is_empty() {
             outcome.fail(format!("left processes behind: {}", left.join("; ")));
         }
-        // One that ran beside others took longer than it was waited for.
-        outcome.took = outcome.took.max(begun.elapsed());
+        outcome.took = begun.elapsed();
         Ok(outcome)
     }
 
     fn programs(&mut self, layer: Layer, layers: &BTreeSet<Layer>) -> Result<Outcome> {
-        if let Some(begun) = self.beside.remove(&layer) {
-            return told(begun);
-        }
         let (programs, start) = self.ready(layer, layers)?;
         queue::run(&programs, &start, &mut say::result)
-    }
-
-    /// Begins the layers that run beside this one. One that cannot begin says so in its own turn.
-    fn begin_beside(&mut self, layer: Layer, layers: &BTreeSet<Layer>) {
-        for &other in layers.iter().filter(|other| other.beside() == Some(layer)) {
-            let Ok((programs, start)) = self.ready(other, layers) else { continue };
-            say::note(&format!("layer {other} begins"));
-            let begun = thread::spawn(move || {
-                let begun = Instant::now();
-                let mut lines = Vec::new();
-                let mut outcome =
-                    queue::run(&programs, &start, &mut |line| lines.push(line.to_owned()))?;
-                outcome.took = begun.elapsed();
-                Ok((outcome, lines))
-            });
-            self.beside.insert(other, begun);
-        }
     }
 
     /// The test programs of a layer, and how they are started, once all that they need is there.

@@ -58,14 +58,7 @@ impl Program {
     pub(super) fn run(&self, start: &Start, show: impl FnMut(&str)) -> Result<Outcome> {
         let folder = self.package.manifest.parent().expect("a manifest lies in a folder");
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let mut command = match start.layer.beside() {
-            // It takes what others leave.
-            Some(_) => Command::new("nice"),
-            None => Command::new(&self.executable),
-        };
-        if start.layer.beside().is_some() {
-            command.args(["-n", "10"]).arg(&self.executable);
-        }
+        let mut command = Command::new(&self.executable);
         let (cases, times) = start.effort.of(self.layer);
         command
             .current_dir(folder)

@@ -29,11 +29,25 @@ const LONGEST: Duration = Duration::from_secs(300);
 /// How long replicas may take to run: where all addresses are taken, they wait for the end of a quarantine.
 const PLACED: Duration = Duration::from_secs(180);
 
-/// Instances of each service.
-const REPLICAS: usize = 9;
+/// The size of the deployment. Addresses are given one after the other, and rest for a minute: the size of the network says
+/// how many replicas can be restarted in that time, and each address comes again about when it may.
+#[derive(Clone, Copy)]
+struct Size {
+    /// Instances of each service.
+    replicas: usize,
+    subnet: &'static str,
+}
 
-/// In a network of 124 addresses, which are given one after the other: each comes again about when it may.
-fn compose() -> String {
+/// 124 addresses, so that they cross soon.
+const SMALL: Size = Size { replicas: 9, subnet: "10.0.0.0/25" };
+
+/// 252 addresses, so that two or three times as many are restarted in the same time.
+const LARGE: Size = Size { replicas: 18, subnet: "10.0.0.0/24" };
+
+/// From how many restarts on the large one is used: it takes longer until addresses cross, and less for each restart.
+const MANY: usize = 1_000;
+
+fn compose(Size { replicas, subnet }: Size) -> String {
     let service = |name: &str| {
         format!(
             "
@@ -41,7 +55,7 @@ fn compose() -> String {
     image: jaco-hello:v1
     command: [serve]
     environment: {{HELLO_VERSION: {name}}}
-    deploy: {{replicas: {REPLICAS}, update_config: {{parallelism: {REPLICAS}, monitor: 0s}}}}
+    deploy: {{replicas: {replicas}, update_config: {{parallelism: {replicas}, monitor: 0s}}}}
     stop_grace_period: 2s"
         )
     };
@@ -55,7 +69,7 @@ services:{services}
     command: [serve]
     deploy: {{mode: global}}
 networks:
-  default: {{ipam: {{config: [{{subnet: 10.0.0.0/25}}]}}}}
+  default: {{ipam: {{config: [{{subnet: {subnet}}}]}}}}
 "
     )
 }
@@ -68,17 +82,18 @@ networks:
 #[tokio::test(flavor = "multi_thread")]
 async fn no_client_reaches_another_service_at_an_address_that_it_knows() {
     let wanted = asked("JACO_RESTARTS", 100);
+    let size = if wanted < MANY { SMALL } else { LARGE };
     let path = std::env::var("PATH").expect("there is one");
     let mut machines = Machines::start(3, &format!("{path}:/usr/sbin:/sbin")).await;
     machines.found(&["--name", "reuse"]).await;
     machines.have_routers().await;
-    machines.apply(&compose(), None);
+    machines.apply(&compose(size), None);
     let stop = Arc::new(AtomicBool::new(false));
     let clients = [0, 1, 2].map(|at| {
         let (seat, stop) = (seat(&machines, at), Arc::clone(&stop));
         thread::spawn(move || client::run(seat, SERVICES, &stop))
     });
-    let (mut seen, begun) = (Seen::default(), Instant::now());
+    let (mut seen, begun) = (Seen::of(size), Instant::now());
     seen.look(&machines).await;
     let first = seen.containers.len();
     let (mut late, mut rounds) = (None, 0);
@@ -119,14 +134,24 @@ async fn no_client_reaches_another_service_at_an_address_that_it_knows() {
 }
 
 /// What replicas have had.
-#[derive(Default)]
 struct Seen {
+    /// How many run where none is restarted.
+    replicas: usize,
     containers: BTreeSet<String>,
     /// The services that had an address.
     services: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Seen {
+    fn of(size: Size) -> Self {
+        let clients = 3;
+        Self {
+            replicas: SERVICES.len() * size.replicas + clients,
+            containers: BTreeSet::new(),
+            services: BTreeMap::new(),
+        }
+    }
+
     /// Waits until each replica is running as it should be, and notes what it has.
     async fn look(&mut self, machines: &Machines) {
         let replicas = eventually_within(PLACED, "all replicas run", || async {
@@ -137,7 +162,7 @@ impl Seen {
             let replicas = status.replicas;
             let is_up = |one: &v1::ReplicaInfo| one.state == "running" && one.retiring.is_none();
             let up = replicas.iter().filter(|one| is_up(one)).count();
-            if is_over && up == replicas.len() && up == SERVICES.len() * REPLICAS + 3 {
+            if is_over && up == replicas.len() && up == self.replicas {
                 Ok(replicas)
             } else {
                 Err(format!("{replicas:?}"))
