@@ -16,6 +16,8 @@ pub(crate) enum Origin {
     Planner { machine: MachineIx, life: u64 },
     /// The rebalancing loop of this machine.
     Rebalancer { machine: MachineIx },
+    /// The loop of this machine that begins runs of jobs.
+    Jobs { machine: MachineIx },
     /// A node's observations.
     Reporter { machine: MachineIx, life: u64 },
     /// The router of a node that attaches as an endpoint consumer.
@@ -30,6 +32,7 @@ impl Origin {
         match self {
             Self::Planner { machine, .. }
             | Self::Rebalancer { machine }
+            | Self::Jobs { machine }
             | Self::Reporter { machine, .. }
             | Self::Consumer { machine, .. } => machine,
             Self::Client { entry, .. } => entry,

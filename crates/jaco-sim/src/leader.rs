@@ -8,6 +8,7 @@ use jaco_scheduler::input::{ConsumerSignal, EngineSignal};
 use jaco_scheduler::rebalance::{
     CycleInput, Load, Overdue, Pressure, RebalanceConfig, Rebalancer, Sample, Share,
 };
+use jaco_scheduler::schedule::Agenda;
 use jaco_scheduler::{NodeSignal, Plan, PlanInput, Planner, Signals};
 use jaco_state::{ClusterState, Command};
 use jaco_types::{
@@ -28,6 +29,7 @@ pub(crate) struct LeaderLoop {
     rebalancer: Rebalancer,
     pressure: Pressure,
     thresholds: RebalanceConfig,
+    agenda: Agenda,
 }
 
 /// Whether the loop waits for the outcome of a batch.
@@ -63,6 +65,7 @@ impl LeaderLoop {
             rebalancer: Rebalancer::default(),
             pressure: Pressure::default(),
             thresholds: RebalanceConfig::default(),
+            agenda: Agenda::default(),
         }
     }
 
@@ -129,6 +132,15 @@ impl LeaderLoop {
         let (pressure, config) = (&self.pressure, &self.thresholds);
         let cycle = self.rebalancer.cycle(CycleInput { state, pressure, config, now });
         reverts.into_iter().chain(cycle.command(state)).collect()
+    }
+
+    /// What is due of jobs, and when something is next.
+    pub(crate) fn due_runs(
+        &mut self,
+        state: &ClusterState,
+        now: Timestamp,
+    ) -> (Vec<Command>, Option<Timestamp>) {
+        self.agenda.look(state, now)
     }
 
     /// A heartbeat. Only one that could change a decision wakes the loop.

@@ -24,6 +24,8 @@ pub(crate) enum Stream {
     Members = 7,
     /// Which logins the cluster has at its registry.
     Logins = 8,
+    /// Which jobs run on a schedule.
+    Schedules = 9,
 }
 
 impl Rng {

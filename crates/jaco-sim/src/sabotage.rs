@@ -3,8 +3,9 @@
 
 use jaco_scheduler::Plan;
 use jaco_state::command::{Previous, ReplaceCause};
+use jaco_state::job::JobRecord;
 use jaco_state::{Change, ClusterState, NewInstance};
-use jaco_types::{DesiredState, Instance, Slot};
+use jaco_types::{DesiredState, Instance, InstanceId, Slot, Timestamp};
 
 /// A defect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,11 +64,17 @@ pub enum Sabotage {
     StayWhenRemoved,
     /// An agent that pulls without the logins of its cluster.
     ForgetLogins,
+    /// Nodes that forget which due times of jobs were dealt with.
+    ForgetDueTimes,
+    /// Nodes that forget what is stopping.
+    ForgetStopping,
+    /// A leader that begins no run of a job.
+    MissDueTimes,
 }
 
 impl Sabotage {
     /// Every defect.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 30] = [
         Self::RecreateOnStart,
         Self::DropInsteadOfRetire,
         Self::NeverQuiet,
@@ -95,24 +102,21 @@ impl Sabotage {
         Self::ForgetNames,
         Self::StayWhenRemoved,
         Self::ForgetLogins,
+        Self::ForgetDueTimes,
+        Self::ForgetStopping,
+        Self::MissDueTimes,
     ];
 
     /// Spoils the state of a node.
     pub(crate) fn state(self, state: &mut ClusterState) {
-        if self != Self::ForgetQuarantine {
-            return;
+        if self == Self::ForgetDueTimes {
+            forget_due_times(state);
         }
-        let freed: Vec<_> = std::mem::take(&mut state.networks.quarantine)
-            .values()
-            .flat_map(|row| row.addresses.clone())
-            .collect();
-        let ids: Vec<_> = state.networks.rows.keys().copied().collect();
-        for id in ids {
-            let Some(network) = state.networks.rows.get_mut(&id) else { continue };
-            network.cursor = 0;
-            for own in freed.iter().filter(|own| own.network == id) {
-                network.taken.remove(&own.address);
-            }
+        if self == Self::ForgetStopping {
+            forget_stopping(state);
+        }
+        if self == Self::ForgetQuarantine {
+            forget_quarantine(state);
         }
     }
 
@@ -153,6 +157,40 @@ impl Sabotage {
             plan.changes.extend(finished.map(run_again));
         }
         plan
+    }
+}
+
+fn forget_due_times(state: &mut ClusterState) {
+    let jobs: Vec<_> =
+        state.jobs.iter().map(|(job, record)| (job.clone(), record.clone())).collect();
+    for (job, record) in jobs {
+        state.jobs.insert(job, JobRecord { seen: Timestamp(0), ..record });
+    }
+}
+
+fn forget_stopping(state: &mut ClusterState) {
+    let is_kept = |id: &InstanceId| {
+        let slot = state.slots.get(&id.replica);
+        slot.is_some_and(|slot| slot.kept_instances().any(|(kept, _)| kept == *id))
+    };
+    let gone: Vec<_> = state.observed.keys().filter(|id| !is_kept(id)).cloned().collect();
+    for id in gone {
+        state.observed.remove(&id);
+    }
+}
+
+fn forget_quarantine(state: &mut ClusterState) {
+    let freed: Vec<_> = std::mem::take(&mut state.networks.quarantine)
+        .values()
+        .flat_map(|row| row.addresses.clone())
+        .collect();
+    let ids: Vec<_> = state.networks.rows.keys().copied().collect();
+    for id in ids {
+        let Some(network) = state.networks.rows.get_mut(&id) else { continue };
+        network.cursor = 0;
+        for own in freed.iter().filter(|own| own.network == id) {
+            network.taken.remove(&own.address);
+        }
     }
 }
 

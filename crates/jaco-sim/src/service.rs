@@ -5,10 +5,11 @@ use std::num::NonZeroU32;
 
 use jaco_types::demand::{Demand, canonical_key};
 use jaco_types::spec::{
-    Affinity, Attachment, Constraint, Dependency, DependencyCondition, DependencyRequirement,
-    Healthcheck, HostPort, NetworkRef, NetworkSpec, OnNodeLoss, Operator, Placement, Protocol,
-    PullPolicy, RestartPolicy, RollbackFailureAction, RollbackPolicy, SchedulingPolicy, Scoring,
-    ServiceMode, ServiceSpec, SpreadCriterion, Storage, UpdateOrder, UpdatePolicy,
+    Affinity, Attachment, Concurrency, Constraint, Cron, Dependency, DependencyCondition,
+    DependencyRequirement, Healthcheck, HistoryLimit, HostPort, NetworkRef, NetworkSpec,
+    OnNodeLoss, Operator, Placement, Protocol, PullPolicy, RestartPolicy, RollbackFailureAction,
+    RollbackPolicy, Schedule, SchedulingPolicy, Scoring, ServiceMode, ServiceSpec, SpreadCriterion,
+    Storage, UpdateOrder, UpdatePolicy, ZoneName,
 };
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{
@@ -19,6 +20,9 @@ use sha2::{Digest, Sha256};
 
 /// The driver of all simulated GPUs.
 pub(crate) const GPU_DRIVER: &str = "nvidia";
+
+/// The schedule of a job that has none.
+const UNSCHEDULED: &str = "none";
 
 /// A service in the words of a script: its name, and its keys with their values.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +47,7 @@ pub(crate) enum ServiceError {
 }
 
 /// All keys. Those marked are part of the container, so that a change of them is rolled out.
-const KEYS: [(&str, Part); 32] = [
+const KEYS: [(&str, Part); 35] = [
     ("image", Part::Container),
     ("replicas", Part::Service),
     ("placement", Part::Service),
@@ -75,6 +79,9 @@ const KEYS: [(&str, Part); 32] = [
     ("needs", Part::Service),
     ("restart", Part::Service),
     ("mode", Part::Service),
+    ("schedule", Part::Service),
+    ("concurrency", Part::Service),
+    ("deadline", Part::Service),
     ("net", Part::Container),
 ];
 
@@ -113,6 +120,11 @@ impl ServiceText {
         matches!(placement, "spread" | "pack") && self.name.as_str() != "job"
     }
 
+    /// Whether it is a job that runs on a schedule.
+    pub(crate) fn is_scheduled(&self) -> bool {
+        self.keys.get("schedule").is_some_and(|minutes| minutes != UNSCHEDULED)
+    }
+
     /// The image, where one is named.
     pub(crate) fn image(&self) -> String {
         let image = self.keys.get("image").cloned();
@@ -140,7 +152,7 @@ impl ServiceText {
             resolvers: Vec::new(),
             restart: self.restart()?,
             mode: self.mode()?,
-            schedule: None,
+            schedule: self.schedule()?,
             depends_on: self.depends_on()?,
             reservation: Resources {
                 cpu: MilliCores(self.number("cpu", 0)?),
@@ -280,6 +292,30 @@ impl ServiceText {
             Some("job") => Ok(ServiceMode::Job),
             Some(_) => Err(self.wrong("mode", "service or job")),
         }
+    }
+
+    /// The minutes of each hour: `schedule=*/2`, or `schedule=none`, which a change can say.
+    fn schedule(&self) -> Result<Option<Schedule>, ServiceError> {
+        if !self.is_scheduled() {
+            return Ok(None);
+        }
+        let minutes = self.keys.get("schedule").map_or("", String::as_str);
+        let concurrency = match self.keys.get("concurrency").map(String::as_str) {
+            None | Some("forbid") => Concurrency::Forbid,
+            Some("replace") => Concurrency::Replace,
+            Some(_) => return Err(self.wrong("concurrency", "forbid or replace")),
+        };
+        let deadline = match self.keys.contains_key("deadline") {
+            true => Some(self.millis("deadline", Millis(0))?),
+            false => None,
+        };
+        Ok(Some(Schedule {
+            cron: Cron::parse(&format!("{minutes} * * * *"))?,
+            time_zone: ZoneName::new("UTC")?,
+            concurrency,
+            deadline,
+            history: HistoryLimit::DEFAULT,
+        }))
     }
 
     fn update(&self) -> Result<UpdatePolicy, ServiceError> {

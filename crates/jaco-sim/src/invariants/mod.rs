@@ -1,4 +1,4 @@
-//! The laws of a whole cluster (SIM-1 to SIM-19, ARCHITECTURE.md §4), each in a file of its own: a
+//! The laws of a whole cluster (SIM-1 to SIM-20, ARCHITECTURE.md §4), each in a file of its own: a
 //! type that keeps what its law needs, and says at each event whether the law still holds. The laws
 //! of the replicated state (ST-…, NET-1 and those after it) are asked after every entry, too; those of the dataplane after
 //! every step of a router and every change of a machine's containers.
@@ -31,6 +31,7 @@ mod sim_16_disabled_started;
 mod sim_17_routed_ended;
 mod sim_18_pinned_image;
 mod sim_19_finished_once;
+mod sim_20_due_once;
 mod violation;
 
 use std::fmt::Debug;
@@ -106,6 +107,10 @@ pub(crate) trait Invariant: Debug {
     fn idle(&mut self, _entries: usize) -> Verdict {
         Ok(())
     }
+    /// A leader has been there for some minutes.
+    fn punctual(&mut self, _facts: &Facts) -> Verdict {
+        Ok(())
+    }
     /// All faults have been over for long enough.
     fn converged(&mut self, _facts: &Facts) -> Verdict {
         Ok(())
@@ -134,6 +139,7 @@ fn all() -> Vec<Box<dyn Invariant>> {
         Box::<sim_17_routed_ended::RoutedEnded>::default(),
         Box::<sim_18_pinned_image::PinnedImage>::default(),
         Box::<sim_19_finished_once::FinishedOnce>::default(),
+        Box::<sim_20_due_once::DueOnce>::default(),
         Box::<net_03_quarantined::Quarantined>::default(),
         Box::<net_07_delivered::Delivered>::default(),
         Box::<net_08_named::Named>::default(),
@@ -299,6 +305,11 @@ impl Checker {
 
     pub(crate) fn idle(&mut self, entries: usize) {
         self.ask(|law, _| law.idle(entries));
+    }
+
+    /// To be called when a leader has been there for some minutes.
+    pub(crate) fn punctual(&mut self) {
+        self.ask(|law, facts| law.punctual(facts));
     }
 
     /// To be called when all faults have been over for long enough.

@@ -1,6 +1,6 @@
 //! SIM-6: of one service, no more replicas stop serving because of us than are replaced at a time.
-//! What the user removes or disables does not count, and neither does what failed, was lost, had to
-//! stop because its node was cut off, or has lost the namespaces that it shared. A plan is judged by
+//! What the user removes or disables does not count, and neither does the run of a job that is over, nor what failed, was
+//! lost, had to stop because its node was cut off, or has lost the namespaces that it shared. A plan is judged by
 //! what the state said of its replicas: what a fault did meanwhile comes too late for it.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,6 +40,7 @@ impl Invariant for StoppedAtOnce {
                 Ok(())
             })?;
         }
+        self.excuse_runs(step.before, &facts.state, step.entry.index);
         let slots = &facts.state.slots;
         self.stopped.retain(|slot, _| slots.contains(slot));
         Ok(())
@@ -70,6 +71,19 @@ impl Invariant for StoppedAtOnce {
 }
 
 impl StoppedAtOnce {
+    /// The run of a job is replaced, or ended by a user, as a whole.
+    fn excuse_runs(&mut self, before: &ClusterState, after: &ClusterState, index: StateIndex) {
+        for (service, record) in before.jobs.iter().filter(|(_, record)| record.open.is_some()) {
+            if after.jobs.get(service).is_some_and(|now| now.open == record.open) {
+                continue;
+            }
+            for slot in before.slots.values().filter(|slot| slot.service == *service) {
+                self.excused_before.insert(slot.id.clone(), index);
+                self.stopped.remove(&slot.id);
+            }
+        }
+    }
+
     fn excuse(&mut self, before: &ClusterState, change: &Change, index: StateIndex) {
         if let Change::SlotRemove { id } | Change::SlotDisable { id, .. } = change {
             self.excused_before.insert(id.clone(), index);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use jaco_state::Change;
+use jaco_state::{Change, ClusterState};
 use jaco_types::{Completion, ReplicaId, SpecHash};
 
 use super::facts::in_turn;
@@ -13,7 +13,8 @@ use super::{Committed, Facts, Invariant, InvariantViolation, Started, Verdict};
 pub(super) struct FinishedOnce(BTreeMap<ReplicaId, SpecHash>);
 
 impl Invariant for FinishedOnce {
-    fn committed(&mut self, _facts: &Facts, step: &Committed<'_>) -> Verdict {
+    fn committed(&mut self, facts: &Facts, step: &Committed<'_>) -> Verdict {
+        self.begin_runs(facts, step.before);
         let Some((_, changes)) = step.plan() else { return Ok(()) };
         in_turn(step.before, changes, |before, change| {
             if let Change::SlotFinish { id, completion: Completion::Succeeded, .. } = change {
@@ -42,6 +43,22 @@ impl Invariant for FinishedOnce {
         match is_again {
             true => Err(InvariantViolation::FinishedStarted { instance: (*instance).clone() }),
             false => Ok(()),
+        }
+    }
+}
+
+impl FinishedOnce {
+    /// Another run of a job has its slots do the same once more.
+    fn begin_runs(&mut self, facts: &Facts, before: &ClusterState) {
+        for (service, record) in facts.state.jobs.iter() {
+            let known = before.jobs.get(service).map_or(0, |record| record.runs);
+            if record.runs > known {
+                let slots = facts.state.slots.values();
+                let slots = slots.filter(|slot| slot.service == *service);
+                for slot in slots {
+                    self.0.remove(&slot.id);
+                }
+            }
         }
     }
 }

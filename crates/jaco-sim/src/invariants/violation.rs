@@ -5,8 +5,8 @@ use std::net::Ipv4Addr;
 use jaco_agent::engine::ContainerId;
 use jaco_state::command::ReplaceCause;
 use jaco_types::{
-    DeploymentName, Hostname, ImageDigest, InstanceId, ReplicaId, RequestId, Revision, StateIndex,
-    Timestamp,
+    DeploymentName, Hostname, ImageDigest, InstanceId, Millis, ReplicaId, RequestId, Revision,
+    ServiceKey, StateIndex, Timestamp,
 };
 
 /// A broken law, and when.
@@ -70,6 +70,12 @@ pub enum InvariantViolation {
     OtherImage { instance: InstanceId, image: String, digest: ImageDigest },
     #[error("{instance} was started, and its replica has completed that before")]
     FinishedStarted { instance: InstanceId },
+    #[error("what was due of {service} at {} ms began a second run", .due.0)]
+    DueTwice { service: ServiceKey, due: Timestamp },
+    #[error("{instance} was started while {other} runs there, of a job")]
+    RunsOverlap { instance: InstanceId, other: InstanceId },
+    #[error("a run of {service} is late by {by}")]
+    RunLate { service: ServiceKey, by: Millis },
     #[error("packets of {from} reach {to}, and they share no network")]
     ReachedWithoutNetwork { from: InstanceId, to: InstanceId },
     #[error("{subject}")]
@@ -113,6 +119,7 @@ impl InvariantViolation {
             Self::RoutedEnded { .. } => "SIM-17",
             Self::OtherImage { .. } => "SIM-18",
             Self::FinishedStarted { .. } => "SIM-19",
+            Self::DueTwice { .. } | Self::RunsOverlap { .. } | Self::RunLate { .. } => "SIM-20",
             Self::ReachedWithoutNetwork { .. } | Self::NotReached { .. } => "NET-7",
             Self::NamedWithoutWay { .. } => "NET-8",
             Self::OtherReached { .. } => "NET-9",

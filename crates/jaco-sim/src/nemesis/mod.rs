@@ -7,6 +7,7 @@ mod fault;
 mod logins;
 mod members;
 mod networks;
+mod schedules;
 mod service;
 mod swarm;
 
@@ -15,6 +16,7 @@ use jaco_types::Millis;
 use self::logins::Logins;
 use self::members::Members;
 use self::networks::Networks;
+use self::schedules::Schedules;
 use self::swarm::Swarm;
 use crate::coverage::Coverage;
 use crate::machine::Membership;
@@ -26,6 +28,8 @@ use crate::world::World;
 /// How long a healed cluster may take to be as it should be: the longest pause between two pulls,
 /// a few steps of a rollout that have to time out, and room.
 const HEALS_WITHIN: &str = "10m";
+/// How long jobs run on their schedules without a fault.
+const RUNS_FOR: &str = "150s";
 /// How long an idle cluster is watched.
 const WATCHED: &str = "5m";
 
@@ -102,6 +106,10 @@ pub fn run(seed: u64, steps: usize, style: Style, sabotage: Option<Sabotage>) ->
             Style::Plain => Logins::none(Rng::new(seed, Stream::Logins)),
             Style::Harsh | Style::Swarm => Logins::new(Rng::new(seed, Stream::Logins)),
         },
+        schedules: match style {
+            Style::Plain => Schedules::none(Rng::new(seed, Stream::Schedules)),
+            Style::Harsh | Style::Swarm => Schedules::new(Rng::new(seed, Stream::Schedules)),
+        },
         swarm: match style {
             Style::Plain => Swarm::everything(&[]),
             Style::Harsh => Swarm::everything(&HARSH_CHOICES),
@@ -131,6 +139,7 @@ struct Nemesis {
     networks: Networks,
     members: Members,
     logins: Logins,
+    schedules: Schedules,
     swarm: Swarm,
     session: Session,
     script: Vec<String>,
@@ -229,6 +238,9 @@ impl Nemesis {
             if let Some(line) = self.logins.line() {
                 self.line(line)?;
             }
+            if let Some(line) = self.schedules.line(&self.session.scheduled()) {
+                self.line(line)?;
+            }
             if let Some(line) = self.choose() {
                 self.line(line)?;
             }
@@ -268,6 +280,9 @@ impl Nemesis {
             self.images.push(image.to_owned());
             self.line(format!("image {image} exits 0 after 2s"))?;
         }
+        if let Some(line) = self.schedules.begin() {
+            self.line(line)?;
+        }
         Ok(())
     }
 
@@ -292,6 +307,7 @@ impl Nemesis {
             let ends = if is_job { "exits 0 after 2s" } else { "works" };
             self.line(format!("image {image} {ends}"))?;
         }
+        self.end_schedules()?;
         self.line("settle".to_owned())?;
         // Nodes may have been admitted or removed meanwhile for which the answer came too late.
         self.line("start all".to_owned())?;
@@ -312,6 +328,27 @@ impl Nemesis {
         self.line("expect rest".to_owned())?;
         self.line(format!("expect idle {WATCHED}"))?;
         self.line("expect rest".to_owned())
+    }
+
+    /// Jobs run on their schedules for a while, and then have none: what runs every minute is never idle.
+    fn end_schedules(&mut self) -> Result<(), CommandError> {
+        if let Some(line) = self.schedules.make_peace() {
+            self.line(line)?;
+        }
+        let deployments = self.deployments();
+        let jobs = self.session.scheduled();
+        let jobs: Vec<_> = jobs.iter().filter_map(|job| job.split_once('/')).collect();
+        if !jobs.iter().any(|(deployment, _)| deployments.iter().any(|name| name == deployment)) {
+            return Ok(());
+        }
+        self.line(format!("advance {RUNS_FOR}"))?;
+        self.line("expect punctual".to_owned())?;
+        for (deployment, job) in jobs {
+            if deployments.iter().any(|name| name == deployment) {
+                self.line(format!("change {deployment} {job} schedule=none"))?;
+            }
+        }
+        Ok(())
     }
 
     /// Machines that are no nodes join, where nodes are removed in this run.

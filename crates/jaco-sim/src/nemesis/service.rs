@@ -39,6 +39,7 @@ impl Nemesis {
             Style::Harsh | Style::Swarm => self.with_job(services),
         };
         let mut services = services;
+        self.schedules.attach(&mut services, &JOB_IMAGES);
         for service in &mut services {
             self.networks.attach(service);
         }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use jaco_scheduler::rebalance::Goal;
 use jaco_state::command::{
-    DeploymentApply, DeploymentDelete, DeploymentRollback, DisabledSet, Disabling, NetworkBegin,
-    NetworkCreate, NetworkRemove, NodeDrain, NodeRemove, NodeReport, NodeSetAvailability,
-    RegistryRemove, SpecChange,
+    DeploymentApply, DeploymentDelete, DeploymentRollback, DisabledSet, Disabling, JobStart,
+    NetworkBegin, NetworkCreate, NetworkRemove, NodeDrain, NodeRemove, NodeReport,
+    NodeSetAvailability, RegistryRemove, SpecChange,
 };
 use jaco_state::network::{MTU_DEFAULT, POOL_DEFAULT};
 use jaco_state::view::{Convergence, convergence, stopping};
@@ -86,6 +86,9 @@ impl Session {
             ["rollback", deployment] => {
                 let name: DeploymentName = name(deployment)?;
                 self.ask(DeploymentRollback::new(name).into(), None, Answer::Awaited)?;
+            }
+            ["run", job] => {
+                self.ask(JobStart::new(service_key(job)?).into(), None, Answer::Awaited)?;
             }
             ["network", "begin"] => {
                 let prefix = POOL_DEFAULT.parse().map_err(|_| CommandError::unclear("no pool"))?;

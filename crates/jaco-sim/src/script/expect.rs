@@ -12,6 +12,8 @@
 //! | `expect idle 10m` | so long nothing is written |
 //! | `expect leader`, `expect no leader` | |
 //! | `expect audit rollout_aborted 1` | so many events of the kind since the beginning |
+//! | `expect runs shop/report 3` | so many runs of the job were begun |
+//! | `expect punctual` | no run of a job is late, where a leader has been there for some minutes |
 //! | `expect rest` | everything that must hold of a converged cluster |
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -78,6 +80,15 @@ impl Session {
                 let events = world.checker.reference().audit.events.values();
                 let found = events.filter(|event| event.kind.as_str() == *kind).count();
                 compare("events", found, number(wanted)?)
+            }
+            ["runs", job, wanted] => {
+                let record = world.checker.reference().jobs.get(&service_key(job)?);
+                let begun = record.map_or(0, |record| record.runs);
+                compare("runs", usize::try_from(begun).unwrap_or(usize::MAX), number(wanted)?)
+            }
+            ["punctual"] => {
+                world.checker.punctual();
+                Ok(())
             }
             ["rest"] => {
                 world.checker.converged();

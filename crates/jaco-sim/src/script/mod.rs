@@ -20,6 +20,7 @@
 //! | `again shop`, `repeat` | applies the same again; sends the last request again under its id |
 //! | `delete shop` | |
 //! | `rollback shop` | goes back to the revision before |
+//! | `run shop/report` | one more run of a job |
 //! | `cordon n1`, `uncordon n1`, `drain n1 [within 30s]` | |
 //! | `remove n3 [force]` | a node that is empty, or any; `join n3` admits it as another one |
 //! | `network begin`, `network create backbone`, `network remove backbone` | networks of the cluster |
@@ -162,6 +163,14 @@ impl Session {
         let all = all.flat_map(|(name, services)| services.iter().map(move |it| (name, it)));
         let scalable = all.filter(|(_, service)| service.is_scalable());
         scalable.map(|(name, service)| format!("{name}/{}", service.name)).collect()
+    }
+
+    /// The jobs that were applied last with a schedule.
+    pub(crate) fn scheduled(&self) -> Vec<String> {
+        let all = self.applied.iter();
+        let all = all.flat_map(|(name, services)| services.iter().map(move |it| (name, it)));
+        let scheduled = all.filter(|(_, service)| service.is_scheduled());
+        scheduled.map(|(name, service)| format!("{name}/{}", service.name)).collect()
     }
 
     /// The transcript so far.

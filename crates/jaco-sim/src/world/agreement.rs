@@ -122,6 +122,7 @@ impl World {
             }
         }
         self.plan_in(REBALANCE_EVERY, Happening::Rebalance { machine: winner, term });
+        self.plan_in(Millis(0), Happening::LookAtJobs { machine: winner, term });
         self.bring_up_to_date(winner);
     }
 
@@ -196,7 +197,10 @@ impl World {
         }
         self.note_commits(before);
         for (origin, index) in agreed {
-            if let Origin::Planner { machine, .. } | Origin::Rebalancer { machine } = origin {
+            if let Origin::Planner { machine, .. }
+            | Origin::Rebalancer { machine }
+            | Origin::Jobs { machine } = origin
+            {
                 self.checker.plan_written(machine, leader, index);
             }
             let outcome = self.catch_up(leader, index);
@@ -371,7 +375,7 @@ impl World {
             Origin::Reporter { machine, life } => self.answer_reporter(machine, life, &result),
             Origin::Consumer { machine, life } => self.answer_consumer(machine, life),
             // What is refused is not tried again; the next cycle sees what came in between.
-            Origin::Rebalancer { .. } => {}
+            Origin::Rebalancer { .. } | Origin::Jobs { .. } => {}
             Origin::Client { request, .. } => self.answer_client(request, result),
         }
     }

@@ -4,6 +4,7 @@ mod agent;
 mod agreement;
 mod consumers;
 mod faults;
+mod jobs;
 mod logins;
 mod machines;
 mod membership;
@@ -97,6 +98,8 @@ enum Happening {
     Signal { to: MachineIx, sent_at: Timestamp, status: Box<NodeSignalSent> },
     /// It is time to look for hot nodes.
     Rebalance { machine: MachineIx, term: u64 },
+    /// It is time to look which runs of jobs are due.
+    LookAtJobs { machine: MachineIx, term: u64 },
     /// It is time for a heartbeat.
     Heartbeat { machine: MachineIx, life: u64 },
     /// It is time to look at everything.
@@ -257,6 +260,7 @@ impl World {
             Happening::StepDown { machine, term } => self.step_down(machine, term),
             Happening::Signal { to, sent_at, status } => self.signal(to, sent_at, *status),
             Happening::Rebalance { machine, term } => self.rebalance(machine, term),
+            Happening::LookAtJobs { machine, term } => self.look_at_jobs(machine, term),
             Happening::Heartbeat { machine, life } => self.heartbeat(machine, life),
             Happening::Tick { machine, life } => self.tick(machine, life),
             Happening::Report { machine, life } => self.report(machine, life),

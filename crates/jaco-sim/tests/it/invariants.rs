@@ -202,6 +202,31 @@ fn sim_19_finds_a_job_that_is_run_again() {
     finds("SIM-19", Sabotage::RunFinished, script);
 }
 
+/// A job that runs for ninety seconds, and is due each minute.
+const EACH_MINUTE: &str = "nodes n1 n2
+        image job:1 exits 0 after 90s
+        apply shop job image=job:1 mode=job grace=20s concurrency=replace schedule=*
+        advance 150s
+        expect punctual";
+
+/// R-JOB-2: nodes that forget which due times were dealt with begin a run for one twice.
+#[test]
+fn sim_20_finds_a_run_that_is_doubled() {
+    finds("SIM-20", Sabotage::ForgetDueTimes, &EACH_MINUTE.replace("90s", "2s"));
+}
+
+/// R-JOB-2: nodes that forget that the run before is still stopping.
+#[test]
+fn sim_20_finds_runs_that_overlap() {
+    finds("SIM-20", Sabotage::ForgetStopping, EACH_MINUTE);
+}
+
+/// R-JOB-2: a leader that begins no run.
+#[test]
+fn sim_20_finds_a_run_that_does_not_begin() {
+    finds("SIM-20", Sabotage::MissDueTimes, EACH_MINUTE);
+}
+
 /// NET-3: nodes that give freed addresses again at once.
 #[test]
 fn net_3_finds_a_skipped_quarantine() {
