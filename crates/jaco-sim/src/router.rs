@@ -92,10 +92,11 @@ impl Router {
             self.waiting.push_back((*since, self.remembered_until));
             return None;
         };
-        let before = named(&self.seen.names);
+        let renames = matches!(step, Step::ChangeNames(_));
+        let before = renames.then(|| named(&self.seen.names));
         self.seen.carry_out(&step);
         // Clients asked for them until now.
-        if !before.is_subset(&named(&self.seen.names)) {
+        if before.is_some_and(|before| !before.is_subset(&named(&self.seen.names))) {
             self.remembered_until = now.after(REMEMBERED);
         }
         Some(step)

@@ -1,6 +1,7 @@
 //! The password of the registry, and which one the cluster has. With a stream of random numbers of its own, so that what
 //! else happens in a run is the same where none is needed.
 
+use super::Style;
 use crate::rng::Rng;
 
 /// The registry of all images.
@@ -12,21 +13,16 @@ const PASSWORDS: u64 = 3;
 /// The logins of a run.
 pub(super) struct Logins {
     rng: Rng,
-    /// Whether there are any: in a third of the runs.
+    /// Whether there are any: in a third of the runs that are harsh.
     has_logins: bool,
     /// What the registry wants, if it wants anything.
     wanted: Option<u64>,
 }
 
 impl Logins {
-    pub(super) fn new(mut rng: Rng) -> Self {
-        let has_logins = rng.below(3) == 0;
+    pub(super) fn new(mut rng: Rng, style: Style) -> Self {
+        let has_logins = style.is_harsh() && rng.below(3) == 0;
         Self { rng, has_logins, wanted: None }
-    }
-
-    /// A run without them.
-    pub(super) fn none(rng: Rng) -> Self {
-        Self { rng, has_logins: false, wanted: None }
     }
 
     /// What is done about logins in a step.

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::Style;
 use crate::rng::Rng;
 
 /// A cluster of fewer nodes loses none.
@@ -11,7 +12,7 @@ const LEAST: usize = 4;
 /// The removals of a run.
 pub(super) struct Members {
     rng: Rng,
-    /// Whether there are any: in a third of the runs.
+    /// Whether there are any: in a third of the runs that are harsh.
     has_removals: bool,
     /// Nodes that are drained to be removed, and those that were removed; the step in which it goes on with them.
     next: Vec<(usize, Stage, String)>,
@@ -27,14 +28,9 @@ enum Stage {
 }
 
 impl Members {
-    pub(super) fn new(mut rng: Rng) -> Self {
-        let has_removals = rng.below(3) == 0;
+    pub(super) fn new(mut rng: Rng, style: Style) -> Self {
+        let has_removals = style.is_harsh() && rng.below(3) == 0;
         Self { rng, has_removals, next: Vec::new(), facts: BTreeMap::new() }
-    }
-
-    /// A run without removals.
-    pub(super) fn stay(rng: Rng) -> Self {
-        Self { rng, has_removals: false, next: Vec::new(), facts: BTreeMap::new() }
     }
 
     /// What is done about members in a step, of which these are left.

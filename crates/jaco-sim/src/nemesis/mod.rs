@@ -98,18 +98,9 @@ pub fn run(seed: u64, steps: usize, style: Style, sabotage: Option<Sabotage>) ->
             Rng::new(seed, Stream::RouterFaults),
             steps,
         ),
-        members: match style {
-            Style::Plain => Members::stay(Rng::new(seed, Stream::Members)),
-            Style::Harsh | Style::Swarm => Members::new(Rng::new(seed, Stream::Members)),
-        },
-        logins: match style {
-            Style::Plain => Logins::none(Rng::new(seed, Stream::Logins)),
-            Style::Harsh | Style::Swarm => Logins::new(Rng::new(seed, Stream::Logins)),
-        },
-        schedules: match style {
-            Style::Plain => Schedules::none(Rng::new(seed, Stream::Schedules)),
-            Style::Harsh | Style::Swarm => Schedules::new(Rng::new(seed, Stream::Schedules)),
-        },
+        members: Members::new(Rng::new(seed, Stream::Members), style),
+        logins: Logins::new(Rng::new(seed, Stream::Logins), style),
+        schedules: Schedules::new(Rng::new(seed, Stream::Schedules), style),
         swarm: match style {
             Style::Plain => Swarm::everything(&[]),
             Style::Harsh => Swarm::everything(&HARSH_CHOICES),

@@ -1,6 +1,7 @@
 //! Jobs that run on a schedule. With a stream of random numbers of its own, so that what else happens in a run is the same
 //! where there are none.
 
+use super::Style;
 use crate::rng::Rng;
 
 /// The name of the service that is a job.
@@ -12,19 +13,14 @@ const LONG: &str = "report:1";
 /// The scheduled jobs of a run.
 pub(super) struct Schedules {
     rng: Rng,
-    /// Whether there are any: in a third of the runs.
+    /// Whether there are any: in a third of the runs that are harsh.
     has_schedules: bool,
 }
 
 impl Schedules {
-    pub(super) fn new(mut rng: Rng) -> Self {
-        let has_schedules = rng.below(3) == 0;
+    pub(super) fn new(mut rng: Rng, style: Style) -> Self {
+        let has_schedules = style.is_harsh() && rng.below(3) == 0;
         Self { rng, has_schedules }
-    }
-
-    /// A run without them.
-    pub(super) fn none(rng: Rng) -> Self {
-        Self { rng, has_schedules: false }
     }
 
     /// What their images do while there are faults.
