@@ -5,7 +5,7 @@ use jaco_scheduler::Plan;
 use jaco_state::command::{Previous, ReplaceCause};
 use jaco_state::job::JobRecord;
 use jaco_state::{Change, ClusterState, NewInstance};
-use jaco_types::{DesiredState, Instance, InstanceId, Slot, Timestamp};
+use jaco_types::{DesiredState, Instance, Slot, Timestamp};
 
 /// A defect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,8 +66,8 @@ pub enum Sabotage {
     ForgetLogins,
     /// Nodes that forget which due times of jobs were dealt with.
     ForgetDueTimes,
-    /// Nodes that forget what is stopping.
-    ForgetStopping,
+    /// An engine that starts the next instance of a replica beside the one that it was asked for.
+    StartBeside,
     /// A leader that begins no run of a job.
     MissDueTimes,
 }
@@ -103,7 +103,7 @@ impl Sabotage {
         Self::StayWhenRemoved,
         Self::ForgetLogins,
         Self::ForgetDueTimes,
-        Self::ForgetStopping,
+        Self::StartBeside,
         Self::MissDueTimes,
     ];
 
@@ -111,9 +111,6 @@ impl Sabotage {
     pub(crate) fn state(self, state: &mut ClusterState) {
         if self == Self::ForgetDueTimes {
             forget_due_times(state);
-        }
-        if self == Self::ForgetStopping {
-            forget_stopping(state);
         }
         if self == Self::ForgetQuarantine {
             forget_quarantine(state);
@@ -165,17 +162,6 @@ fn forget_due_times(state: &mut ClusterState) {
         state.jobs.iter().map(|(job, record)| (job.clone(), record.clone())).collect();
     for (job, record) in jobs {
         state.jobs.insert(job, JobRecord { seen: Timestamp(0), ..record });
-    }
-}
-
-fn forget_stopping(state: &mut ClusterState) {
-    let is_kept = |id: &InstanceId| {
-        let slot = state.slots.get(&id.replica);
-        slot.is_some_and(|slot| slot.kept_instances().any(|(kept, _)| kept == *id))
-    };
-    let gone: Vec<_> = state.observed.keys().filter(|id| !is_kept(id)).cloned().collect();
-    for id in gone {
-        state.observed.remove(&id);
     }
 }
 

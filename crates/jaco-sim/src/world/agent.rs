@@ -4,7 +4,7 @@ use jaco_agent::engine::{ContainerId, EngineEvent, ObservedContainer};
 use jaco_agent::{CONTACT_LAPSE, Effect, Event, StateAge};
 use jaco_state::view::Role;
 use jaco_store::cluster_time::difference;
-use jaco_types::{Hostname, Identity, Millis, NodeId};
+use jaco_types::{Hostname, Identity, InstanceId, Millis, NodeId, StateIndex};
 
 use super::{AGENT_TICK, HEARTBEAT, Happening, NodeSignalSent, World};
 use crate::consensus::{Origin, Proposal};
@@ -103,6 +103,12 @@ impl World {
             self.checker.started(&Started { instance, container, by, state });
             if self.sabotage == Some(Sabotage::StartTwice) {
                 let container = &ContainerId(format!("{container}-again").into());
+                self.checker.started(&Started { instance, container, by, state });
+            }
+            if self.sabotage == Some(Sabotage::StartBeside) {
+                let raft_index = StateIndex(instance.raft_index.0 + 1);
+                let instance = &InstanceId { raft_index, ..instance.clone() };
+                let container = &ContainerId(format!("{container}-next").into());
                 self.checker.started(&Started { instance, container, by, state });
             }
         }

@@ -215,10 +215,10 @@ fn sim_20_finds_a_run_that_is_doubled() {
     finds("SIM-20", Sabotage::ForgetDueTimes, &EACH_MINUTE.replace("90s", "2s"));
 }
 
-/// R-JOB-2: nodes that forget that the run before is still stopping.
+/// R-JOB-2: an engine that starts the next instance of a job while one is up.
 #[test]
 fn sim_20_finds_runs_that_overlap() {
-    finds("SIM-20", Sabotage::ForgetStopping, EACH_MINUTE);
+    finds("SIM-20", Sabotage::StartBeside, EACH_MINUTE);
 }
 
 /// R-JOB-2: a leader that begins no run.

@@ -56,10 +56,13 @@ fn processor() -> Option<String> {
     line.split_once(':').map(|(_, name)| name.trim().to_owned())
 }
 
-/// The first line that a program prints, without `prefix`; `none` when it cannot be asked.
+/// Said of a program that cannot be asked.
+pub(super) const ABSENT: &str = "none";
+
+/// The first line that a program prints, without `prefix`; [`ABSENT`] when it cannot be asked.
 fn first_line(program: &str, args: &[&str], prefix: &str) -> String {
     let text = process::capture(Command::new(program).args(args)).unwrap_or_default();
-    let line = text.lines().next().unwrap_or("none");
+    let line = text.lines().next().unwrap_or(ABSENT);
     line.strip_prefix(prefix).unwrap_or(line).to_owned()
 }
 

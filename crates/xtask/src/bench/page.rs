@@ -139,10 +139,24 @@ pub(super) fn write(workspace: &Workspace, rows: &[Row], others: Others) -> Resu
         }
     };
     let lines = merged(&old, rows, &machine::run(&workspace.root));
-    let text = page(&machine::facts(), &lines);
+    let text = page(&known(&old, machine::facts()), &lines);
     std::fs::write(path, text).with_context(|| format!("cannot write {PATH}"))?;
     say::note(&format!("wrote {PATH}"));
     Ok(())
+}
+
+/// What is said of the machine. Of a program that is not there now, but was when some of the figures were measured, what the
+/// earlier page said.
+fn known(old: &str, facts: Vec<(&'static str, String)>) -> Vec<(&'static str, String)> {
+    let before = |what: &str| {
+        let head = format!("- {what}: ");
+        old.lines().find_map(|line| line.strip_prefix(&head)).map(str::to_owned)
+    };
+    let known = |(what, how_much): (&'static str, String)| match how_much.as_str() {
+        machine::ABSENT => (what, before(what).unwrap_or(how_much)),
+        _ => (what, how_much),
+    };
+    facts.into_iter().map(known).collect()
 }
 
 /// The table's lines: those of an earlier page in their order, replaced where they were measured again, and the new ones.
@@ -199,7 +213,7 @@ mod tests {
             promise: Promise::None,
         };
         let first = merged("", &[row("a", 1.0), row("a b", 2.0)], "monday 1234567");
-        let old = page(&[("cores", "2".to_owned())], &first);
+        let old = page(&[("cores", "2".to_owned()), ("Caddy", "2.6".to_owned())], &first);
         let second = merged(&old, &[row("c", 3.0), row("a", 4.0)], "friday 89abcde");
         assert_eq!(
             second,
@@ -209,5 +223,9 @@ mod tests {
                 "| c | 3.00 s (3.00…3.00) | – | – | – |  | friday 89abcde |",
             ]
         );
+        let facts = [("cores", "4"), ("Caddy", machine::ABSENT), ("etcd", machine::ABSENT)];
+        let facts = facts.map(|(what, how_much)| (what, how_much.to_owned()));
+        let said = known(&old, facts.into()).into_iter().map(|(_, how_much)| how_much);
+        assert_eq!(said.collect::<Vec<_>>(), ["4", "2.6", machine::ABSENT]);
     }
 }
