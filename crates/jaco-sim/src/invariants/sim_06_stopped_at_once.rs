@@ -19,7 +19,7 @@ use crate::network::MachineIx;
 pub(super) struct StoppedAtOnce {
     /// Instances that were given up for a reason that is not ours.
     excused: BTreeSet<InstanceId>,
-    /// Slots that the user removed or disabled: all instances that are older than this.
+    /// Slots that the user removed or disabled, or whose instance was seen to run: all instances that are older than this.
     excused_before: BTreeMap<ReplicaId, StateIndex>,
     /// Slots whose instance failed or was lost: what shared its namespaces has lost them.
     failed: BTreeSet<ReplicaId>,
@@ -41,6 +41,7 @@ impl Invariant for StoppedAtOnce {
             })?;
         }
         self.excuse_runs(step.before, &facts.state, step.entry.index);
+        self.excuse_replaced(&facts.state);
         let slots = &facts.state.slots;
         self.stopped.retain(|slot, _| slots.contains(slot));
         Ok(())
@@ -80,6 +81,18 @@ impl StoppedAtOnce {
             for slot in before.slots.values().filter(|slot| slot.service == *service) {
                 self.excused_before.insert(slot.id.clone(), index);
                 self.stopped.remove(&slot.id);
+            }
+        }
+    }
+
+    /// What was dropped stops, wherever it is left, once its successor was seen to run: a node that could not be reached
+    /// meanwhile may do so when that one has failed again (swarm seed 600452).
+    fn excuse_replaced(&mut self, state: &ClusterState) {
+        for slot in state.slots.values().filter(|slot| slot.retiring.is_none()) {
+            let index = slot.current.raft_index;
+            let known = self.excused_before.get(&slot.id).is_some_and(|before| *before >= index);
+            if !known && is_running(state, &slot.current_id()) {
+                self.excused_before.insert(slot.id.clone(), index);
             }
         }
     }

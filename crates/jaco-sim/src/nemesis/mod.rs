@@ -298,6 +298,7 @@ impl Nemesis {
             let ends = if is_job { "exits 0 after 2s" } else { "works" };
             self.line(format!("image {image} {ends}"))?;
         }
+        self.run_on_schedule()?;
         self.end_schedules()?;
         self.line("settle".to_owned())?;
         // Nodes may have been admitted or removed meanwhile for which the answer came too late.
@@ -315,31 +316,40 @@ impl Nemesis {
         for deployment in self.deployments() {
             self.line(format!("again {deployment}"))?;
         }
+        // One may have been asked for that was not there yet.
+        self.end_schedules()?;
         self.line(format!("settle within {HEALS_WITHIN}"))?;
         self.line("expect rest".to_owned())?;
         self.line(format!("expect idle {WATCHED}"))?;
         self.line("expect rest".to_owned())
     }
 
-    /// Jobs run on their schedules for a while, and then have none: what runs every minute is never idle.
-    fn end_schedules(&mut self) -> Result<(), CommandError> {
+    /// Jobs run on their schedules for a while, and none of their runs is late.
+    fn run_on_schedule(&mut self) -> Result<(), CommandError> {
         if let Some(line) = self.schedules.make_peace() {
             self.line(line)?;
         }
-        let deployments = self.deployments();
-        let jobs = self.session.scheduled();
-        let jobs: Vec<_> = jobs.iter().filter_map(|job| job.split_once('/')).collect();
-        if !jobs.iter().any(|(deployment, _)| deployments.iter().any(|name| name == deployment)) {
+        if self.scheduled().is_empty() {
             return Ok(());
         }
         self.line(format!("advance {RUNS_FOR}"))?;
-        self.line("expect punctual".to_owned())?;
-        for (deployment, job) in jobs {
-            if deployments.iter().any(|name| name == deployment) {
-                self.line(format!("change {deployment} {job} schedule=none"))?;
-            }
+        self.line("expect punctual".to_owned())
+    }
+
+    /// Jobs have no schedule any more: what runs every minute is never idle.
+    fn end_schedules(&mut self) -> Result<(), CommandError> {
+        for (deployment, job) in self.scheduled() {
+            self.line(format!("change {deployment} {job} schedule=none"))?;
         }
         Ok(())
+    }
+
+    /// The deployments with a job that runs on a schedule, and the job.
+    fn scheduled(&self) -> Vec<(String, String)> {
+        let (deployments, jobs) = (self.deployments(), self.session.scheduled());
+        let jobs = jobs.iter().filter_map(|job| job.split_once('/'));
+        let there = jobs.filter(|(name, _)| deployments.iter().any(|there| there == name));
+        there.map(|(name, job)| (name.to_owned(), job.to_owned())).collect()
     }
 
     /// Machines that are no nodes join, where nodes are removed in this run.
