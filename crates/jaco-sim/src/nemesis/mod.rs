@@ -338,18 +338,27 @@ impl Nemesis {
 
     /// Jobs have no schedule any more: what runs every minute is never idle.
     fn end_schedules(&mut self) -> Result<(), CommandError> {
-        for (deployment, job) in self.scheduled() {
-            self.line(format!("change {deployment} {job} schedule=none"))?;
+        for job in self.scheduled() {
+            let (deployment, name) = job.split_once('/').expect("a service of a deployment");
+            // What was asked for last may have another service in its place.
+            let line = match self.session.scheduled().contains(&job) {
+                true => format!("change {deployment} {name} schedule=none"),
+                false => format!("again {deployment}"),
+            };
+            self.line(line)?;
         }
         Ok(())
     }
 
-    /// The deployments with a job that runs on a schedule, and the job.
-    fn scheduled(&self) -> Vec<(String, String)> {
-        let (deployments, jobs) = (self.deployments(), self.session.scheduled());
-        let jobs = jobs.iter().filter_map(|job| job.split_once('/'));
-        let there = jobs.filter(|(name, _)| deployments.iter().any(|there| there == name));
-        there.map(|(name, job)| (name.to_owned(), job.to_owned())).collect()
+    /// The jobs that run on a schedule.
+    fn scheduled(&self) -> Vec<String> {
+        let deployments = self.world().checker.reference().deployments.values();
+        let jobs = deployments.flat_map(|deployment| {
+            let services = deployment.spec().services.iter();
+            let scheduled = services.filter(|(_, spec)| spec.schedule.is_some());
+            scheduled.map(|(name, _)| format!("{}/{name}", deployment.name))
+        });
+        jobs.collect()
     }
 
     /// Machines that are no nodes join, where nodes are removed in this run.
