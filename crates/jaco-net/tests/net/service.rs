@@ -20,6 +20,7 @@ use crate::packets::{Receiver, arrives};
 use crate::process::{Conversation, too_few};
 use crate::scenario::{PORT, Scenario, address};
 use crate::steady::TWO_SITES;
+use crate::vm;
 
 pub(crate) const TESTS: &[Test] = &[
     ("a_plan_is_carried_out_and_acknowledged", a_plan_is_carried_out_and_acknowledged),
@@ -29,8 +30,10 @@ pub(crate) const TESTS: &[Test] = &[
     ("there_is_one_process_and_one_user", there_is_one_process_and_one_user),
 ];
 
-/// Longer than anything here takes, also on emulated processors of a machine that does something else.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Longer than anything here takes, on emulated processors too.
+fn patience() -> Duration {
+    Duration::from_secs(if vm::is_emulated() { 30 } else { 10 })
+}
 
 /// The largest pause that a killed and restarted process may cause.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -148,7 +151,7 @@ impl Service {
         loop {
             match RouterClient::connect(&self.dir).await {
                 Ok(client) => return client,
-                Err(error) => assert!(begun.elapsed() < PATIENCE, "{error}"),
+                Err(error) => assert!(begun.elapsed() < patience(), "{error}"),
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -193,7 +196,7 @@ pub(crate) async fn status(
     wanted: impl Fn(&RouterStatus) -> bool,
 ) -> RouterStatus {
     let mut status = client.status();
-    let found = tokio::time::timeout(PATIENCE, status.wait_for(|status| wanted(status))).await;
+    let found = tokio::time::timeout(patience(), status.wait_for(|status| wanted(status))).await;
     found
         .map(|found| found.unwrap().clone())
         .unwrap_or_else(|_| panic!("the status stays {:?}", client.status().borrow()))

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use jaco_agent::engine::{ContainerId, ContainerStatus, Health, ObservedContainer};
 use jaco_dataplane::{Seen, SitePlan};
+use jaco_state::job::JobRecord;
 use jaco_state::{Change, ClusterState};
 use jaco_types::spec::{ServiceSpec, UpdateOrder};
 use jaco_types::unit::Resources;
@@ -129,6 +130,16 @@ pub(super) fn wanted_spec<'a>(
 ) -> Option<&'a ServiceSpec> {
     let deployment = state.deployments.get(&service.deployment)?;
     deployment.spec().services.get(&service.service).map(|spec| &**spec)
+}
+
+/// The jobs of which an entry began a run, with their records.
+pub(super) fn begun_runs<'a>(
+    before: &'a ClusterState,
+    after: &'a ClusterState,
+) -> impl Iterator<Item = (&'a ServiceKey, &'a JobRecord)> {
+    after.jobs.iter().filter(|(service, record)| {
+        record.runs > before.jobs.get(service).map_or(0, |known| known.runs)
+    })
 }
 
 /// Calls `check` with each change of a batch and the state that it meets: what an earlier change of

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jaco_state::{Change, ClusterState};
 use jaco_types::{Completion, ReplicaId, SpecHash};
 
-use super::facts::in_turn;
+use super::facts::{begun_runs, in_turn};
 use super::{Committed, Facts, Invariant, InvariantViolation, Started, Verdict};
 
 /// The specs that slots completed last.
@@ -50,14 +50,10 @@ impl Invariant for FinishedOnce {
 impl FinishedOnce {
     /// Another run of a job has its slots do the same once more.
     fn begin_runs(&mut self, facts: &Facts, before: &ClusterState) {
-        for (service, record) in facts.state.jobs.iter() {
-            let known = before.jobs.get(service).map_or(0, |record| record.runs);
-            if record.runs > known {
-                let slots = facts.state.slots.values();
-                let slots = slots.filter(|slot| slot.service == *service);
-                for slot in slots {
-                    self.0.remove(&slot.id);
-                }
+        for (service, _) in begun_runs(before, &facts.state) {
+            let slots = facts.state.slots.values();
+            for slot in slots.filter(|slot| slot.service == *service) {
+                self.0.remove(&slot.id);
             }
         }
     }

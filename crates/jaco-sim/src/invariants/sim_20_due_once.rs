@@ -8,7 +8,7 @@ use jaco_state::{ClusterState, Command};
 use jaco_types::spec::Schedule;
 use jaco_types::{Millis, ServiceKey, Timestamp};
 
-use super::facts::is_up;
+use super::facts::{begun_runs, is_up, wanted_spec};
 use super::{Committed, Facts, Invariant, InvariantViolation, Started, Verdict};
 
 /// How late a run may begin: it waits until the one that it replaces has stopped.
@@ -33,7 +33,8 @@ impl Invariant for DueOnce {
             begun.retain(|due| *due <= rewind.to);
         }
         self.begun.retain(|service, _| facts.state.jobs.contains(service));
-        for (service, due) in begun_by(before, &facts.state) {
+        for (service, record) in begun_runs(before, &facts.state) {
+            let Some(due) = record.open.as_ref().and_then(|run| run.due) else { continue };
             if !self.begun.entry(service.clone()).or_default().insert(due) {
                 return Err(InvariantViolation::DueTwice { service: service.clone(), due });
             }
@@ -74,19 +75,7 @@ impl Invariant for DueOnce {
     }
 }
 
-/// The due times for which an entry began a run.
-fn begun_by<'a>(
-    before: &'a ClusterState,
-    after: &'a ClusterState,
-) -> impl Iterator<Item = (&'a ServiceKey, Timestamp)> {
-    after.jobs.iter().filter_map(|(service, record)| {
-        let open = record.open.as_ref()?;
-        let known = before.jobs.get(service).map_or(0, |record| record.runs);
-        (record.runs > known).then_some((service, open.due?))
-    })
-}
-
 /// The schedule of a job that is wanted.
 fn schedule<'a>(state: &'a ClusterState, service: &ServiceKey) -> Option<&'a Schedule> {
-    super::facts::wanted_spec(state, service)?.schedule.as_ref()
+    wanted_spec(state, service)?.schedule.as_ref()
 }

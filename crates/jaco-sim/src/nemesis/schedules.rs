@@ -5,7 +5,7 @@ use super::Style;
 use crate::rng::Rng;
 
 /// The name of the service that is a job.
-pub(super) const JOB: &str = "job";
+const JOB: &str = "job";
 
 /// An image whose containers run for longer than it takes until the next run is due.
 const LONG: &str = "report:1";
