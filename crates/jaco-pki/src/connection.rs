@@ -8,6 +8,7 @@ use std::fmt;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::AsFd as _;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -400,6 +401,21 @@ impl TlsConnection {
             Poll::Ready(if first.is_empty() { Err(was_cut()) } else { Ok(()) })
         })
         .await
+    }
+
+    /// Has the runtime on which this is called report when the socket is ready, in place of the one that accepted the
+    /// connection: a thread of that one would wake for each message only to wake the reader.
+    ///
+    /// # Errors
+    /// If there is no file descriptor left.
+    ///
+    /// # Panics
+    /// Outside of a runtime.
+    pub fn move_to_this_runtime(&mut self) -> io::Result<()> {
+        let (socket, _) = self.stream.get_mut();
+        let same = std::net::TcpStream::from(socket.as_fd().try_clone_to_owned()?);
+        *socket = TcpStream::from_std(same)?;
+        Ok(())
     }
 
     /// Whether reading has to end. Asks both timers, so that each can wake the reader.

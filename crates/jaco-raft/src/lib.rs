@@ -9,6 +9,7 @@
 
 mod addresses;
 mod codec;
+mod commit_notice;
 mod disk;
 mod engine;
 mod error;

@@ -506,7 +506,7 @@ impl RaftLogStorage<TypeConfig> for LogStore {
     async fn save_committed(&mut self, committed: Option<LogId>) -> io::Result<()> {
         self.index().committed = committed;
         let mark = codec::encode_mark(committed.as_ref(), UNKNOWN);
-        self.shared.queue.submit_unconfirmed(Op::Committed(mark)).await
+        self.shared.queue.mark_committed(mark)
     }
 
     async fn read_committed(&mut self) -> io::Result<Option<LogId>> {

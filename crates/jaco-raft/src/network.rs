@@ -28,6 +28,7 @@ use tokio::time::Instant;
 
 use crate::addresses::AddressBook;
 use crate::codec::LogIdRecord;
+use crate::commit_notice::CommitNotices;
 use crate::engine::queue::Driver;
 use crate::error::TransportError;
 use crate::kept::Kept;
@@ -359,10 +360,11 @@ impl Client {
     }
 
     /// Sends the items of `input` and returns the next answer; `None` once all are sent and
-    /// answered.
+    /// answered. What tells of commits alone may be left out: the next answer is one to it, too.
     async fn next_answer<S>(
         &mut self,
         input: &mut Fuse<S>,
+        notices: &mut CommitNotices,
         timeout: Duration,
     ) -> Result<Option<StreamAppendResult<TypeConfig>>, TransportError>
     where
@@ -379,19 +381,27 @@ impl Client {
         loop {
             self.replace_stream(timeout).await;
             let stream = self.stream.as_mut().expect("opened above, and dropped only on an error");
-            if input.is_done() && stream.is_idle() {
+            if input.is_done() && stream.is_idle() && notices.is_empty() {
                 return Ok(None);
             }
             // The last answers come before the first message on the next stream, so that all stay in order.
             let is_ready = matches!(self.successor, Successor::Ready(_));
-            let may_send = stream.has_room() && !input.is_done() && !is_ready;
+            let may_send = stream.has_room() && !is_ready;
             let answered = tokio::select! {
                 biased;
                 answered = stream.answer() => Some(answered?),
-                request = input.next(), if may_send => {
+                request = input.next(), if may_send && !input.is_done() => {
+                    let request = match request {
+                        Some(request) => notices.admit(request, Instant::now()),
+                        None => notices.take(),
+                    };
                     if let Some(request) = request {
                         self.send(request, timeout).await?;
                     }
+                    None
+                }
+                request = notices.due(), if may_send => {
+                    self.send(request, timeout).await?;
                     None
                 }
                 opened = self.successor.opened() => {
@@ -611,14 +621,17 @@ impl RaftNetworkV2<TypeConfig> for Client {
         // A pending answer of the previous call would be taken for one of this call, and a member
         // that moved must not be called at its old address.
         self.stream.take_if(|stream| !stream.is_idle() || stream.address() != address);
+        let notices = CommitNotices::default();
         let answers =
-            futures::stream::unfold(Some((self, input.fuse())), move |state| async move {
-                let (client, mut input) = state?;
-                let answer = client.next_answer(&mut input, timeout).await;
+            futures::stream::unfold(Some((self, input.fuse(), notices)), move |state| async move {
+                let (client, mut input, mut notices) = state?;
+                let answer = client.next_answer(&mut input, &mut notices, timeout).await;
                 client.note_answer(&answer);
                 match answer {
                     Ok(None) => None,
-                    Ok(Some(Ok(matching))) => Some((Ok(Ok(matching)), Some((client, input)))),
+                    Ok(Some(Ok(matching))) => {
+                        Some((Ok(Ok(matching)), Some((client, input, notices))))
+                    }
                     Ok(Some(Err(refusal))) => Some((Ok(Err(refusal)), None)),
                     Err(error) => {
                         client.stream = None;

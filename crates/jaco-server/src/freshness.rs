@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use jaco_proto::v1;
 use jaco_raft::{Contact, ReadError};
-use jaco_store::Store;
 use jaco_types::{ErrorCode, Rejection};
 
 use crate::member::Member;
@@ -63,8 +62,9 @@ impl Member {
     /// `not_caught_up` as [`Member::caught_up`]; `quorum_lost` if the node does not reach the index within five seconds.
     pub(crate) async fn reached(&self, index: u64) -> Result<(), Rejection> {
         self.caught_up().await?;
-        let mut applied = self.store.watch_index();
-        let reached = applied.wait_for(|applied| applied.0 >= index);
+        // Raft's own: the index of the store comes in paces.
+        let mut applied = self.store.raft().watch_applied();
+        let reached = applied.wait_for(|applied| *applied >= index);
         if matches!(tokio::time::timeout(INDEX_PATIENCE, reached).await, Ok(Ok(_))) {
             return Ok(());
         }

@@ -108,7 +108,7 @@ pub trait Store: Send + Sync + 'static {
     /// the outcomes of requests); may lag behind the leader's.
     fn snapshot(&self) -> ClusterState;
 
-    /// The index of the state, each time it grows.
+    /// The index of the state as it grows. Under load it may be milliseconds old; the last one is always shown.
     fn watch_index(&self) -> watch::Receiver<StateIndex>;
 
     /// The leadership, each time it changes.

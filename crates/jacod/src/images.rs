@@ -87,7 +87,8 @@ impl Retries {
 struct Seen {
     images: Images,
     nodes: Table<NodeId, Node>,
-    at: Instant,
+    /// When unused blobs were removed.
+    swept: Instant,
 }
 
 impl ImageKeeper {
@@ -145,17 +146,18 @@ impl ImageKeeper {
         }
         let now = Instant::now();
         let state = self.member.store.snapshot();
-        let is_same = self.seen.as_ref().map(|seen| {
+        let seen = self.seen.as_ref();
+        let has_same_images = seen.is_some_and(|seen| {
             seen.images.rows.is_same(&state.images.rows)
                 && seen.images.held.is_same(&state.images.held)
-                && seen.nodes.is_same(&state.nodes)
         });
-        if is_same == Some(false) {
+        let is_same = has_same_images && seen.is_some_and(|seen| seen.nodes.is_same(&state.nodes));
+        let swept = seen.map(|seen| seen.swept).filter(|at| now.duration_since(*at) < LOOK);
+        if seen.is_some() && !is_same {
             self.retries.try_all(now);
         }
-        let is_recent = self.seen.as_ref().is_some_and(|seen| now.duration_since(seen.at) < LOOK);
         let is_due = self.retries.next(&self.fetching).is_some_and(|at| at <= now);
-        if is_same == Some(true) && is_recent && !is_due {
+        if is_same && swept.is_some() && !is_due {
             return;
         }
         self.fetch_wanted(&state, now);
@@ -168,8 +170,15 @@ impl ImageKeeper {
             self.seen = None;
             return;
         }
-        self.sweep(&state, &held).await;
-        self.seen = Some(Seen { images: state.images, nodes: state.nodes, at: now });
+        // Nodes change all the time, and what they leave to be removed is not urgent.
+        let swept = match swept.filter(|_| has_same_images) {
+            Some(before) => before,
+            None => {
+                self.sweep(&state, &held).await;
+                now
+            }
+        };
+        self.seen = Some(Seen { images: state.images, nodes: state.nodes, swept });
     }
 
     fn fetch_wanted(&mut self, state: &ClusterState, now: Instant) {

@@ -12,10 +12,12 @@ use jaco_pki::{
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::join;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::runtime::Builder;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use jaco_types::NodeId;
 
@@ -302,6 +304,42 @@ async fn a_silent_connection_does_not_begin() {
     let mut said = [0; 5];
     within(begun.read_exact(&mut said)).await.unwrap();
     assert_eq!(&said, b"hello");
+}
+
+/// A connection that was moved is read and written although the runtime that accepted it does nothing else any more.
+#[test]
+fn a_moved_connection_does_not_need_the_runtime_that_accepted_it() {
+    let runtime = || Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let (accepting, own) = (runtime(), runtime());
+    let ca = authority(OURS);
+    let mut listener = accepting.block_on(listener_of(store(&ca, 1), Options::default()));
+    let peer = Dialer::peer(store(&ca, 2), NodeId(1));
+    let mut peer = own.block_on(peer.connect(listener.local_addr())).unwrap();
+    let mut connection = accepting.block_on(within(listener.accept())).unwrap();
+    let (busy, is_busy) = std::sync::mpsc::channel();
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    accepting.spawn(async move {
+        busy.send(()).unwrap();
+        released.recv().ok();
+    });
+    is_busy.recv().unwrap();
+    own.block_on(async {
+        connection.move_to_this_runtime().unwrap();
+        let (mut heard, mut answer) = ([0; 5], [0; 3]);
+        let saying = async {
+            // The reader waits for it by then.
+            sleep(Duration::from_millis(50)).await;
+            peer.write_all(b"hello").await?;
+            peer.flush().await
+        };
+        let (read, said) = within(async { join!(connection.read_exact(&mut heard), saying) }).await;
+        assert_eq!((read.unwrap(), said.unwrap(), &heard), (5, (), b"hello"));
+        connection.write_all(b"yes").await.unwrap();
+        connection.flush().await.unwrap();
+        within(peer.read_exact(&mut answer)).await.unwrap();
+        assert_eq!(&answer, b"yes");
+    });
+    drop(release);
 }
 
 /// R-FAULT-3: of one who shows no credential no more is read at once than a join request may have, and a little in each

@@ -7,11 +7,12 @@
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[cfg(feature = "testing")]
 use std::time::Duration;
 use std::time::Instant;
 
+use bytes::Bytes;
 use prometheus_client::metrics::histogram::Histogram;
 use tokio::sync::{mpsc, oneshot};
 
@@ -39,7 +40,7 @@ pub(crate) type Done = Box<dyn FnOnce(io::Result<()>) + Send>;
 struct Request {
     op: Op,
     bytes: usize,
-    done: Option<Done>,
+    done: Done,
 }
 
 enum Message {
@@ -62,6 +63,8 @@ pub(crate) enum Driver {
 #[derive(Clone)]
 pub(crate) struct LogQueue {
     sender: mpsc::Sender<Message>,
+    /// The newest committed mark that the owner has not taken.
+    newest_mark: Arc<Mutex<Option<Bytes>>>,
     failure: Arc<Mutex<Option<String>>>,
     times: Histogram,
 }
@@ -71,10 +74,12 @@ impl LogQueue {
     pub(crate) fn start(engine: Box<dyn LogEngine>, driver: Driver) -> io::Result<Self> {
         let (sender, receiver) = mpsc::channel(QUEUE_OPS);
         let failure = Arc::new(Mutex::new(None));
+        let newest_mark = Arc::default();
         let times = Histogram::new(COMMIT_SECONDS);
         let owner = Owner {
             engine,
             receiver,
+            newest_mark: Arc::clone(&newest_mark),
             failure: Arc::clone(&failure),
             times: times.clone(),
             committed: None,
@@ -90,14 +95,14 @@ impl LogQueue {
             #[cfg(feature = "testing")]
             Driver::Task => drop(tokio::spawn(owner.run_simulated())),
         }
-        Ok(Self { sender, failure, times })
+        Ok(Self { sender, newest_mark, failure, times })
     }
 
     /// Enqueues `op`; `done` is called when it is durable or has failed.
     pub(crate) async fn submit(&self, op: Op, done: Done) {
-        let request = Request { bytes: size_of(&op), op, done: Some(done) };
+        let request = Request { bytes: size_of(&op), op, done };
         if let Err(unsent) = self.sender.send(Message::Request(request)).await
-            && let Message::Request(Request { done: Some(done), .. }) = unsent.0
+            && let Message::Request(Request { done, .. }) = unsent.0
         {
             done(Err(self.stopped()));
         }
@@ -112,10 +117,14 @@ impl LogQueue {
         receiver.await.unwrap_or_else(|_| Err(self.stopped()))
     }
 
-    /// Enqueues `op` without waiting for the result.
-    pub(crate) async fn submit_unconfirmed(&self, op: Op) -> io::Result<()> {
-        let request = Request { bytes: size_of(&op), op, done: None };
-        self.sender.send(Message::Request(request)).await.map_err(|_| self.stopped())
+    /// Has the mark of what is committed written with a later group. What it covers must be queued. The owner is not woken:
+    /// it would be after each entry, to write nothing.
+    pub(crate) fn mark_committed(&self, mark: Bytes) -> io::Result<()> {
+        if self.sender.is_closed() {
+            return Err(self.stopped());
+        }
+        *lock(&self.newest_mark) = Some(mark);
+        Ok(())
     }
 
     /// Commits queued operations and stops the owner; the engine is closed when this returns.
@@ -134,7 +143,7 @@ impl LogQueue {
 
     /// The first error of the engine, if it has failed.
     pub(crate) fn failure(&self) -> Option<String> {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.failure).clone()
     }
 
     fn stopped(&self) -> io::Error {
@@ -159,11 +168,12 @@ struct Stopping {
 struct Owner {
     engine: Box<dyn LogEngine>,
     receiver: mpsc::Receiver<Message>,
+    newest_mark: Arc<Mutex<Option<Bytes>>>,
     failure: Arc<Mutex<Option<String>>>,
     times: Histogram,
-    /// The newest committed mark that was not written yet. It is written with a later group: a
+    /// The newest committed mark that was not written yet, of entries that were. It is written with a later group: a
     /// stale mark costs a longer replay, and its own sync per commit would double the syncs.
-    committed: Option<Op>,
+    committed: Option<Bytes>,
     groups: u32,
     /// Groups since the committed mark was last written.
     unmarked: u32,
@@ -234,20 +244,26 @@ impl Owner {
     /// Drains the queue into a group, after the message that woke the owner.
     fn collect(&mut self, first: Option<Message>) -> Group {
         let mut group = Group::default();
-        let Some(first) = first else {
+        // Before the queue is drained: what the mark covers was queued before it was set.
+        let newest_mark = lock(&self.newest_mark).take();
+        match first {
+            Some(first) => self.add(&mut group, first),
             // All handles are dropped: nobody waits, but acknowledged operations must stay.
-            group.stop = Some(oneshot::channel().0);
-            return self.with_committed(group);
-        };
-        self.add(&mut group, first);
+            None => group.stop = Some(oneshot::channel().0),
+        }
         while !group.is_full() {
             match self.receiver.try_recv() {
                 Ok(message) => self.add(&mut group, message),
                 Err(_) => break,
             }
         }
-        if group.ops.is_empty() && group.stop.is_none() {
-            return group;
+        match newest_mark {
+            Some(mark) if self.receiver.is_empty() => self.committed = Some(mark),
+            // It may cover what is left in the queue, unless there is a newer one.
+            Some(mark) => {
+                lock(&self.newest_mark).get_or_insert(mark);
+            }
+            None => {}
         }
         self.with_committed(group)
     }
@@ -255,14 +271,10 @@ impl Owner {
     fn add(&mut self, group: &mut Group, message: Message) {
         match message {
             Message::Stop(sender) => group.stop = Some(sender),
-            Message::Request(Request { op: op @ Op::Committed(_), done, .. }) => {
-                self.committed = Some(op);
-                group.done.extend(done);
-            }
             Message::Request(request) => {
                 group.bytes += request.bytes;
                 group.ops.push(request.op);
-                group.done.extend(request.done);
+                group.done.push(request.done);
             }
         }
     }
@@ -274,7 +286,7 @@ impl Owner {
         self.unmarked += 1;
         if group.stop.is_some() || self.unmarked >= GROUPS_PER_MARK {
             self.unmarked = 0;
-            group.ops.extend(self.committed.take());
+            group.ops.extend(self.committed.take().map(Op::Committed));
         }
         group
     }
@@ -331,8 +343,7 @@ impl Owner {
 
     fn record(&self, error: &io::Error) {
         tracing::error!(%error, "log write failed, this node must stop");
-        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-        failure.get_or_insert_with(|| error.to_string());
+        lock(&self.failure).get_or_insert_with(|| error.to_string());
     }
 
     /// Fails all queued requests; later senders find the queue closed.
@@ -341,9 +352,7 @@ impl Owner {
         while let Ok(message) = self.receiver.try_recv() {
             match message {
                 Message::Request(request) => {
-                    if let Some(done) = request.done {
-                        done(Err(io::Error::other("the log has failed")));
-                    }
+                    (request.done)(Err(io::Error::other("the log has failed")));
                 }
                 Message::Stop(sender) => {
                     drop(sender.send(Err(io::Error::other("the log has failed"))));
@@ -351,6 +360,10 @@ impl Owner {
             }
         }
     }
+}
+
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// `io::Error` cannot be cloned; its kind and text can.
@@ -366,5 +379,109 @@ fn size_of(op: &Op) -> usize {
         Op::Append(records) => records.iter().map(|(_, record)| record.len()).sum(),
         Op::TruncateFrom(_) => 0,
         Op::Purge { mark, .. } | Op::Vote(mark) | Op::Committed(mark) => mark.len(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::time::Duration;
+
+    use super::super::{LogReader, Recovered};
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(20);
+
+    /// Performs a group for each permit, and says which one.
+    struct Slow {
+        permits: Receiver<()>,
+        groups: Sender<Vec<Op>>,
+    }
+
+    impl LogEngine for Slow {
+        fn recovered(&self) -> Recovered {
+            Recovered::default()
+        }
+
+        fn commit(&mut self, ops: &[Op]) -> io::Result<()> {
+            self.groups.send(ops.to_vec()).expect("the test reads all of them");
+            self.permits.recv().map_err(io::Error::other)
+        }
+
+        fn reader(&self) -> Arc<dyn LogReader> {
+            unreachable!("nothing is read")
+        }
+    }
+
+    fn slow() -> (LogQueue, Sender<()>, Receiver<Vec<Op>>) {
+        let ((permit, permits), (groups, committed)) = (channel(), channel());
+        let queue = LogQueue::start(Box::new(Slow { permits, groups }), Driver::Thread).unwrap();
+        (queue, permit, committed)
+    }
+
+    fn entry(index: u64) -> Op {
+        Op::Append(vec![(index, Bytes::from_static(b"entry"))])
+    }
+
+    async fn submit(queue: &LogQueue, op: Op) {
+        queue.submit(op, Box::new(|result| result.unwrap())).await;
+    }
+
+    /// The marks in a group.
+    fn marks(ops: &[Op]) -> Vec<Bytes> {
+        let mark = |op: &Op| if let Op::Committed(mark) = op { Some(mark.clone()) } else { None };
+        ops.iter().filter_map(mark).collect()
+    }
+
+    /// What is committed is no work of its own; the newest mark is written with the last of 64 groups, and at the end.
+    #[tokio::test]
+    async fn a_committed_mark_waits_for_a_group() {
+        let (queue, permit, groups) = slow();
+        queue.mark_committed(Bytes::from_static(b"first")).unwrap();
+        assert!(groups.recv_timeout(Duration::from_millis(50)).is_err(), "nobody was woken");
+        let mut written = Vec::new();
+        for index in 1..=u64::from(GROUPS_PER_MARK) {
+            queue.mark_committed(Bytes::from(index.to_string())).unwrap();
+            submit(&queue, entry(index)).await;
+            let group = groups.recv_timeout(LONG).unwrap();
+            assert_eq!(group[0], entry(index));
+            written.extend(marks(&group).into_iter().map(|mark| (index, mark)));
+            permit.send(()).unwrap();
+        }
+        assert_eq!(written, [(64, Bytes::from_static(b"64"))]);
+        queue.mark_committed(Bytes::from_static(b"last")).unwrap();
+        permit.send(()).unwrap();
+        queue.stop().await.unwrap();
+        assert_eq!(marks(&groups.recv_timeout(LONG).unwrap()), [Bytes::from_static(b"last")]);
+    }
+
+    /// A mark never reaches the disk before an entry that it covers: not even where a group is full before that entry.
+    #[tokio::test]
+    async fn a_committed_mark_is_not_written_before_its_entries() {
+        let (queue, permit, groups) = slow();
+        for index in 1..u64::from(GROUPS_PER_MARK) - 1 {
+            submit(&queue, entry(index)).await;
+            groups.recv_timeout(LONG).unwrap();
+            permit.send(()).unwrap();
+        }
+        // The disk is busy with the last group before the one that would have a mark.
+        submit(&queue, entry(63)).await;
+        groups.recv_timeout(LONG).unwrap();
+        let many = u64::try_from(GROUP_OPS).unwrap();
+        for index in 64..=64 + many {
+            submit(&queue, entry(index)).await;
+        }
+        let mark = Bytes::from((64 + many).to_string());
+        queue.mark_committed(mark.clone()).unwrap();
+        permit.send(()).unwrap();
+        let full = groups.recv_timeout(LONG).unwrap();
+        assert_eq!((full.len(), marks(&full)), (GROUP_OPS, Vec::new()));
+        permit.send(()).unwrap();
+        let rest = groups.recv_timeout(LONG).unwrap();
+        assert_eq!(rest, [entry(64 + many)]);
+        permit.send(()).unwrap();
+        permit.send(()).unwrap();
+        queue.stop().await.unwrap();
+        assert_eq!(marks(&groups.recv_timeout(LONG).unwrap()), [mark]);
     }
 }

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use jaco_raft::{Contact, ProposeError, SnapshotLimits};
+use jaco_raft::testing::{self, Journal, Loopback, Sabotage, SimStorage, Syncing};
+use jaco_raft::{Contact, Options, ProposeError, RpcKind, SnapshotLimits};
 use jaco_types::voter_target;
 
 use crate::support::{Cluster, DEADLINE};
@@ -447,4 +448,54 @@ async fn t90_leader_does_not_spin_on_a_member_that_is_down() {
     let heard = back.elapsed();
     // The longest pause is one second; the rest is opening the data directory on a loaded machine.
     assert!(heard < Duration::from_secs(4), "heard again after {heard:?}");
+}
+
+/// Followers are told of a commit by the entries that follow at once, where they do, and of the last one within milliseconds.
+/// A write that none followed is told at once.
+#[tokio::test(start_paused = true)]
+async fn commits_are_told_with_the_entries_that_follow() {
+    const WRITES: u64 = 100;
+    let network = Loopback::default();
+    let mut nodes = Vec::new();
+    for id in 1..=3 {
+        // A disk that takes no time, so that only pauses between writes do.
+        let storage = SimStorage::new(id, Syncing::Removed);
+        let (options, transport) = (Options::new(id, "notices", "unused"), network.transport(id));
+        let opening =
+            testing::open(options, Journal::default(), transport, &storage, Sabotage::None);
+        let node = opening.await.unwrap();
+        network.attach(node.clone());
+        nodes.push(node);
+    }
+    nodes[0].initialize("n1").await.unwrap();
+    for id in 2..=3 {
+        nodes[0].add_learner(id, format!("n{id}")).await.unwrap();
+    }
+    nodes[0].set_voters(BTreeSet::from([1, 2, 3])).await.unwrap();
+    let write = async |pause: Duration| {
+        let before = network.calls();
+        let mut late = Duration::ZERO;
+        for _ in 0..WRITES {
+            tokio::time::sleep(pause).await;
+            let index = nodes[0].propose("write".into()).await.unwrap().index;
+            if pause.is_zero() && index % WRITES != 0 {
+                continue;
+            }
+            let answered = tokio::time::Instant::now();
+            for follower in &nodes[1..] {
+                let mut applied = follower.watch_applied();
+                applied.wait_for(|applied| *applied >= index).await.unwrap();
+            }
+            late = late.max(answered.elapsed());
+        }
+        let after = network.calls();
+        let sent = |kind| after.get(&kind).unwrap_or(&0) - before.get(&kind).unwrap_or(&0);
+        (sent(RpcKind::Append), sent(RpcKind::Heartbeat), late)
+    };
+    let (entries, alone, late) = write(Duration::ZERO).await;
+    assert!(entries >= 2 * (WRITES - 5) && alone <= WRITES / 10, "{entries} and {alone} alone");
+    assert!(late <= Duration::from_millis(5), "{late:?}");
+    let (entries, alone, late) = write(Duration::from_millis(20)).await;
+    assert!(entries >= 2 * WRITES && alone >= 2 * WRITES, "{entries} and {alone} alone");
+    assert!(late <= Duration::from_millis(1), "{late:?}");
 }

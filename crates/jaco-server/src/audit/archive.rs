@@ -49,6 +49,8 @@ pub struct AuditArchive {
     folder: PathBuf,
     limits: ArchiveLimits,
     open: Option<Open>,
+    /// The size of all files together.
+    bytes: u64,
     /// The newest event in it.
     last: Option<Place>,
     /// Lines that are not written yet, oldest first.
@@ -78,9 +80,9 @@ impl AuditArchive {
         }
         cut_to_mark(folder)?;
         let (open, last) = end_of(folder)?;
-        let folder = folder.to_owned();
-        let mut archive =
-            Self { folder, limits, open, last, unwritten: Vec::new(), full: Vec::new() };
+        let (bytes, folder) = (total(folder)?, folder.to_owned());
+        let (unwritten, full) = (Vec::new(), Vec::new());
+        let mut archive = Self { folder, limits, open, bytes, last, unwritten, full };
         archive.make_durable()?;
         Ok(archive)
     }
@@ -110,7 +112,9 @@ impl AuditArchive {
             self.drop_surplus();
             return;
         }
-        if let Err(error) = self.delete_oldest_files() {
+        if self.bytes > self.limits.total_bytes
+            && let Err(error) = self.delete_oldest_files()
+        {
             warn!(%error, folder = %self.folder.display(),
                 "could not delete the oldest files of the audit archive; it exceeds its limit");
         }
@@ -161,8 +165,11 @@ impl AuditArchive {
     }
 
     fn reopen(&mut self) {
-        match end_of(&self.folder) {
-            Ok((open, last)) => (self.open, self.last) = (open, last),
+        let found = end_of(&self.folder).and_then(|end| Ok((end, total(&self.folder)?)));
+        match found {
+            Ok(((open, last), bytes)) => {
+                (self.open, self.last, self.bytes) = (open, last, bytes);
+            }
             Err(error) => warn!(%error, "could not open the audit archive"),
         }
         let last = self.last;
@@ -181,29 +188,38 @@ impl AuditArchive {
         let open = self.open.as_mut().expect("a file was opened above");
         open.file.write_all(lines.as_bytes())?;
         open.bytes = open.bytes.saturating_add(size);
+        self.bytes = self.bytes.saturating_add(size);
         self.last = self.unwritten.pop().map(|(place, _)| place);
         self.unwritten.clear();
         Ok(())
     }
 
-    fn delete_oldest_files(&self) -> io::Result<()> {
-        let mut sizes = Vec::new();
-        for path in files(&self.folder)? {
-            sizes.push((fs::metadata(&path)?.len(), path));
-        }
-        let mut total: u64 = sizes.iter().map(|(size, _)| size).sum();
+    fn delete_oldest_files(&mut self) -> io::Result<()> {
+        let mut sizes = sizes(&self.folder)?;
+        self.bytes = sizes.iter().map(|(size, _)| size).sum();
         // The newest file is in use.
         sizes.pop();
         for (size, path) in sizes {
-            if total <= self.limits.total_bytes {
+            if self.bytes <= self.limits.total_bytes {
                 break;
             }
             fs::remove_file(&path)?;
             info!(file = %path.display(), "deleted the oldest file of the audit archive");
-            total -= size;
+            self.bytes -= size;
         }
         Ok(())
     }
+}
+
+/// The size of all files of an archive together.
+fn total(folder: &Path) -> io::Result<u64> {
+    Ok(sizes(folder)?.iter().map(|(size, _)| size).sum())
+}
+
+/// The files of an archive with their sizes, oldest first.
+fn sizes(folder: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
+    let sizes = files(folder)?.into_iter().map(|path| Ok((fs::metadata(&path)?.len(), path)));
+    sizes.collect()
 }
 
 fn create(folder: &Path, first: Place) -> io::Result<Open> {

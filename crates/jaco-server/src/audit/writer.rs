@@ -95,9 +95,13 @@ impl ArchiveWriter {
             );
             return;
         }
+        let was_empty = queue.waiting.is_empty();
         queue.given += count(&gone);
         queue.waiting.extend(gone);
-        self.shared.changed.notify_all();
+        // The thread that gathers a batch ends that by itself; one that is woken for each event is switched to.
+        if was_empty || queue.waiting.len() >= BATCH_MAX {
+            self.shared.changed.notify_all();
+        }
     }
 
     /// A handle to wait for the events that were given so far.

@@ -11,6 +11,7 @@ use jaco_store::{Applied, Clock, Leadership, Proposal, ProposeError, RaftRole, S
 use jaco_types::{ErrorCode, Node, NodeId, Origin, StateIndex, Version};
 use prometheus_client::metrics::counter::Counter;
 use tokio::sync::watch;
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::machine::ClusterMachine;
@@ -19,6 +20,10 @@ use crate::status::from_status;
 
 /// Deadline of a proposal that is sent to the leader.
 const FORWARD_DEADLINE: Duration = Duration::from_secs(4);
+
+/// The shortest time between two indexes that [`Store::watch_index`] shows. A dozen tasks of a daemon wait for news of
+/// the state; under load each entry would wake all of them, which costs more than the entry does.
+const INDEX_PAUSE: Duration = Duration::from_millis(5);
 
 /// The replicated state of a member.
 pub struct RaftStore {
@@ -54,12 +59,18 @@ impl RaftStore {
 
     /// Updates the watches of the store from those of raft until `shutdown`.
     pub async fn follow(self: Arc<Self>, shutdown: CancellationToken) {
-        let mut applied = self.raft.watch_applied();
+        tokio::select! {
+            () = shutdown.cancelled() => {}
+            () = follow_index(self.raft.watch_applied(), &self.index) => {}
+            () = self.follow_leadership() => {}
+        }
+    }
+
+    async fn follow_leadership(&self) {
         let mut status = self.raft.watch_status();
         // A term is known before its leader is.
         let mut followed = None;
         loop {
-            self.index.send_replace(StateIndex(*applied.borrow_and_update()));
             let leadership = leadership(self.own, &status.borrow_and_update());
             if leadership.leader.is_some() && followed != Some(leadership.term) {
                 followed = Some(leadership.term);
@@ -70,12 +81,7 @@ impl RaftStore {
                 *known = leadership;
                 changed
             });
-            let alive = tokio::select! {
-                () = shutdown.cancelled() => false,
-                changed = applied.changed() => changed.is_ok(),
-                changed = status.changed() => changed.is_ok(),
-            };
-            if !alive {
+            if status.changed().await.is_err() {
                 return;
             }
         }
@@ -225,6 +231,17 @@ impl Store for RaftStore {
     }
 }
 
+/// Tells the first entry after a pause at once, and those that come within [`INDEX_PAUSE`] of it together.
+async fn follow_index(mut applied: watch::Receiver<u64>, index: &watch::Sender<StateIndex>) {
+    loop {
+        index.send_replace(StateIndex(*applied.borrow_and_update()));
+        sleep(INDEX_PAUSE).await;
+        if applied.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
 /// Whether all members can read entries with an origin; earlier ones would stop at one. The retention is
 /// set once all members know it; before that their versions are compared.
 fn understands_origins(state: &ClusterState) -> bool {
@@ -275,5 +292,42 @@ fn translate_read(error: jaco_raft::ReadError) -> ProposeError {
             ProposeError::QuorumLost
         }
         jaco_raft::ReadError::Stopped { reason } => ProposeError::Stopped { reason },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::Instant;
+
+    use super::*;
+
+    /// News of the state wakes its readers 200 times a second at most. The first is told at once, and none is left out in
+    /// the end.
+    #[tokio::test(start_paused = true)]
+    async fn the_index_is_told_in_paces_and_the_first_at_once() {
+        let (applied, seen) = watch::channel(0);
+        let index = watch::Sender::new(StateIndex(0));
+        let mut told = index.subscribe();
+        let following = tokio::spawn(async move { follow_index(seen, &index).await });
+        sleep(Duration::from_secs(1)).await;
+        told.mark_unchanged();
+
+        let sent = Instant::now();
+        applied.send_replace(1);
+        told.changed().await.unwrap();
+        assert_eq!((sent.elapsed(), *told.borrow_and_update()), (Duration::ZERO, StateIndex(1)));
+
+        let mut times = 0;
+        for entry in 2..=101 {
+            applied.send_replace(entry);
+            sleep(Duration::from_millis(1)).await;
+            times += u32::from(told.has_changed().unwrap());
+            told.mark_unchanged();
+        }
+        assert!((15..=25).contains(&times), "{times} times in 100 ms");
+        applied.send_replace(102);
+        told.wait_for(|index| *index == StateIndex(102)).await.unwrap();
+        drop(applied);
+        following.await.unwrap();
     }
 }

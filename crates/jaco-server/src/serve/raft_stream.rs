@@ -13,7 +13,7 @@ use crate::member::{Member, Stage};
 
 /// Serves raft frames over a connection with a member's certificate until either side closes it. Each frame
 /// must be from that member, and it must still be a member.
-pub(crate) async fn serve(connection: TlsConnection, stage: Stage) {
+pub(crate) async fn serve(mut connection: TlsConnection, stage: Stage) {
     let caller = Caller::on(&connection);
     let Some(member) = stage.load_full() else {
         debug!(from = %address(&caller), "raft stream closed: this node has no cluster yet");
@@ -34,7 +34,11 @@ pub(crate) async fn serve(connection: TlsConnection, stage: Stage) {
     };
     // On the threads of raft, so that no request delays the answer to a heartbeat.
     let runtime = raft.runtime().clone();
-    let serving = async move { raft.serve(framed(connection), admit).await };
+    let serving = async move {
+        let here = connection.move_to_this_runtime();
+        here.map_err(|error| HandleError::Unavailable(error.to_string()))?;
+        raft.serve(framed(connection), admit).await
+    };
     match AbortOnDropHandle::new(runtime.spawn(serving)).await {
         Ok(Ok(())) => {}
         Ok(Err(error @ HandleError::Stopped { .. })) => debug!(%error, "raft stream closed"),

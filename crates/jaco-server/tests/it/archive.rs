@@ -205,7 +205,20 @@ fn the_oldest_files_go_first() {
     let folder = TempDir::new().unwrap();
     let limits = ArchiveLimits { file_bytes: 50_000, total_bytes: 700_000 };
     let mut node = machine(folder.path(), limits);
-    apply(&mut node, 1..=FULL + 12 * BLOCK);
+    // A block at a time, so that a file is no longer than that.
+    let apply_blocks = |node: &mut ClusterMachine, blocks: std::ops::Range<u64>| {
+        for block in blocks {
+            apply(node, FULL + block * BLOCK + 1..=FULL + (block + 1) * BLOCK);
+            node.archived().unwrap().wait();
+        }
+    };
+    apply(&mut node, 1..=FULL);
+    apply_blocks(&mut node, 0..10);
+    // What was there before a start counts.
+    drop(node);
+    let mut node = machine(folder.path(), limits);
+    apply(&mut node, 1..=FULL + 10 * BLOCK);
+    apply_blocks(&mut node, 10..12);
     let size: u64 = paths(folder.path()).iter().map(|path| fs::metadata(path).unwrap().len()).sum();
     assert!(size <= limits.total_bytes, "{size}");
     let verified = verify(folder.path(), &node).unwrap();
