@@ -22,7 +22,7 @@ const SCOPES: [FilterSet; 2] = [
 /// The addresses that edges serve.
 const SERVED: [FilterSet; 1] = [FilterSet { family: 1, table: "jaco", name: "served" }];
 
-/// How often rules are loaded at most where other processes change some at the same time.
+/// How often rules are loaded in a row at most where other processes change some at the same time.
 const LOADS: usize = 3;
 
 /// Bytes of an interface's name in a key.
@@ -71,7 +71,7 @@ impl Rules {
         };
         self.loaded = None;
         let listing = self.load_alone(&transaction(&first))?;
-        self.loaded = Some((first, without_elements(listing)));
+        self.loaded = listing.map(|listing| (first, without_elements(listing)));
         if traffic == Traffic::None {
             self.open(&policy.scopes)?;
             self.serve(&policy.served)?;
@@ -80,20 +80,20 @@ impl Rules {
     }
 
     /// Loads tables and lists them. What another process changes before they are listed would be taken for what was
-    /// loaded, so it is done again then.
-    fn load_alone(&mut self, tables: &Value) -> Result<Value, NetError> {
-        for _ in 1..LOADS {
+    /// loaded, so it is done again then. `None` if that happened each time: what is there is not known, and is to be
+    /// loaded again by whoever asks next whether others have changed something.
+    fn load_alone(&mut self, tables: &Value) -> Result<Option<Value>, NetError> {
+        for _ in 0..LOADS {
             let before = self.generation()?;
             run(&["-j", "-f", "-"], Some(tables))?;
             let listing = list()?;
             self.note_all()?;
             if self.generation == before.wrapping_add(1) {
-                return Ok(listing);
+                return Ok(Some(listing));
             }
         }
-        run(&["-j", "-f", "-"], Some(tables))?;
-        self.note_all()?;
-        list()
+        self.others = true;
+        Ok(None)
     }
 
     /// Lets packets of scopes through.

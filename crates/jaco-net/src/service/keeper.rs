@@ -109,6 +109,8 @@ impl Keeper {
         let mut open_at = Instant::now() + OPEN_AGAIN;
         loop {
             let failing = self.status.borrow().has_failures();
+            // The next try looks at what others have changed, with growing pauses.
+            let is_stuck = self.status.borrow().error.is_some();
             let is_missing = self.status.borrow().misses_listeners();
             tokio::select! {
                 task = tasks.recv() => {
@@ -139,7 +141,8 @@ impl Keeper {
                     }
                 }
                 () = until(Some(retry_at)), if failing => {
-                    self.apply(Trust::Seen).await?;
+                    let is_changed = is_stuck && look_at.take().is_some();
+                    self.apply(if is_changed { Trust::Nothing } else { Trust::Seen }).await?;
                     pause = (pause * 2).min(RETRY.1);
                     retry_at = Instant::now() + pause;
                 }
@@ -147,7 +150,7 @@ impl Keeper {
                     let next = looked.map_or_else(Instant::now, |looked| looked + LOOK_PAUSE);
                     look_at = look_at.or(Some(next));
                 }
-                () = until(look_at), if !failing => {
+                () = until(look_at), if !is_stuck => {
                     (look_at, looked) = (None, Some(Instant::now()));
                     if self.others_changed_rules().await? {
                         self.apply(Trust::Nothing).await?;
@@ -160,7 +163,7 @@ impl Keeper {
                     open_at = Instant::now() + OPEN_AGAIN;
                 }
                 () = until(self.remembered.next()) => self.forget(),
-                () = until(Some(observe_at)), if !failing => {
+                () = until(Some(observe_at)), if !is_stuck => {
                     self.apply(Trust::Nothing).await?;
                     observe_at = Instant::now() + OBSERVE;
                 }

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use jaco_dataplane::{Topology, plan};
-use jaco_net::{Backend, RouterClient, RouterStatus, ServiceOptions, serve};
+use jaco_net::{Backend, Namespace, RouterClient, RouterStatus, ServiceOptions, serve};
 use jaco_types::{NetworkId, NodeId, StateIndex};
 use tokio::runtime::Runtime;
 
@@ -27,6 +27,10 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_killed_process_goes_on_with_its_plan_alone", a_killed_process_goes_on_with_its_plan_alone),
     ("a_missing_bridge_is_waited_for", a_missing_bridge_is_waited_for),
     ("rules_that_others_change_are_soon_as_planned", rules_that_others_change_are_soon_as_planned),
+    (
+        "rules_are_put_right_while_a_bridge_is_missing",
+        rules_are_put_right_while_a_bridge_is_missing,
+    ),
     ("there_is_one_process_and_one_user", there_is_one_process_and_one_user),
 ];
 
@@ -102,14 +106,27 @@ impl Service {
         Self { child, dir: site.folder.clone() }
     }
 
-    /// The same with an `nft` that writes down what it is told to do; see [`Service::listings`].
+    /// The same with an `nft` that writes down what it is told to do; see [`Service::listings`] and [`Service::disturb`].
     fn watched(site: &Site) -> Self {
         let folder = site.folder.join("bin");
         fs::create_dir_all(&folder).unwrap();
-        let (nft, told) = (folder.join("nft"), folder.join("told"));
+        let nft = folder.join("nft");
         let path = std::env::var("PATH").unwrap();
-        let script =
-            format!("#!/bin/sh\necho \"$*\" >> {}\nPATH={path} exec nft \"$@\"\n", told.display());
+        let script = format!(
+            "#!/bin/sh
+cd {}
+PATH={path}
+echo \"$*\" >> told
+nft \"$@\" || exit
+left=$(cat disturbed 2>/dev/null)
+case \"$*\" in *-f*) [ \"${{left:-0}}\" -eq 0 ] || {{
+    nft insert rule inet jaco forward accept
+    echo $((left - 1)) > left
+    mv left disturbed
+}} ;; esac
+",
+            folder.display()
+        );
         fs::write(&nft, script).unwrap();
         fs::set_permissions(&nft, fs::Permissions::from_mode(0o700)).unwrap();
         let mut command = command(&site.folder);
@@ -122,6 +139,16 @@ impl Service {
     fn listings(&self) -> usize {
         let told = fs::read_to_string(self.dir.join("bin/told")).unwrap_or_default();
         told.lines().filter(|line| line.contains("list ruleset")).count()
+    }
+
+    /// Has another process add a rule right after each of the next `loads` loads of a watched one.
+    fn disturb(&self, loads: usize) {
+        fs::write(self.dir.join("bin/disturbed"), loads.to_string()).unwrap();
+    }
+
+    /// How many of these loads are still to come.
+    fn to_disturb(&self) -> usize {
+        fs::read_to_string(self.dir.join("bin/disturbed")).unwrap().trim().parse().unwrap()
     }
 
     pub(crate) fn kill(&mut self) {
@@ -328,14 +355,7 @@ fn rules_that_others_change_are_soon_as_planned() {
     runtime.block_on(tell(&services[0], 42, &scenario.topology(), 1));
     let router = lab.sites[&1].router();
     let before = nft(&router, "list ruleset");
-    let are_back = |what: &str| {
-        let begun = Instant::now();
-        while nft(&router, "list ruleset") != before {
-            assert!(begun.elapsed() < REPAIRED, "{what}: {}", nft(&router, "list ruleset"));
-            thread::sleep(Duration::from_millis(5));
-        }
-        println!("{what}: as planned after {:.0?}", begun.elapsed());
-    };
+    let are_back = |what: &str| are_soon_again(&router, &before, what);
     let sabotages = [
         "flush ruleset",
         "delete element inet jaco scopes { \"s7\" . 10.65.7.0/24 . 10.65.7.0/24 }",
@@ -344,6 +364,16 @@ fn rules_that_others_change_are_soon_as_planned() {
     for sabotage in sabotages {
         nft(&router, sabotage);
         are_back(sabotage);
+    }
+    for loads in 1..=7 {
+        services[0].disturb(loads);
+        nft(&router, "add rule inet jaco forward accept");
+        let begun = Instant::now();
+        while services[0].to_disturb() > 0 {
+            assert!(begun.elapsed() < patience(), "{loads}: {}", services[0].to_disturb());
+            thread::sleep(Duration::from_millis(5));
+        }
+        are_back(&format!("after {loads} loads that were disturbed"));
     }
     assert!(reaches(&lab));
     let smaller = Scenario::new(&TWO_SITES.replace("instance 1 blog/web 8 11 ready", ""));
@@ -363,6 +393,32 @@ fn rules_that_others_change_are_soon_as_planned() {
     runtime.block_on(tell(&services[0], 54, &smaller.topology(), 1));
     runtime.block_on(tell(&services[0], 55, &scenario.topology(), 1));
     are_back("a flush before changes of the plan");
+}
+
+/// NET-12: also while a network has no port, which is tried again and again.
+fn rules_are_put_right_while_a_bridge_is_missing() {
+    let scenario = Scenario::new(TWO_SITES);
+    let lab = Lab::new(&scenario);
+    ip(&lab.sites[&1].engine, "link del br-8");
+    let (_runtime, _services) = started(&lab, &scenario, 41);
+    let router = lab.sites[&1].router();
+    assert!(!ip(&router, "-o link").contains("s8"));
+    let before = nft(&router, "list ruleset");
+    for sabotage in ["flush ruleset", "insert rule inet jaco forward accept"] {
+        nft(&router, sabotage);
+        are_soon_again(&router, &before, sabotage);
+    }
+    assert!(reaches(&lab));
+}
+
+/// Waits until the rules of a router are `planned` again.
+fn are_soon_again(router: &Namespace, planned: &str, what: &str) {
+    let begun = Instant::now();
+    while nft(router, "list ruleset") != planned {
+        assert!(begun.elapsed() < REPAIRED, "{what}: {}", nft(router, "list ruleset"));
+        thread::sleep(Duration::from_millis(5));
+    }
+    println!("{what}: as planned after {:.0?}", begun.elapsed());
 }
 
 /// The folder is its owner's alone, and so is the key; a second process refuses to start.
