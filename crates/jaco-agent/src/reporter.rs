@@ -38,11 +38,17 @@ struct Shared {
 struct Waiting {
     observed: BTreeMap<InstanceId, InstanceObserved>,
     gone: BTreeSet<InstanceId>,
+    joined: BTreeSet<InstanceId>,
 }
 
 impl Reporter {
     /// Queues a report.
-    pub(crate) fn report(&self, observed: Vec<InstanceObserved>, gone: Vec<InstanceId>) {
+    pub(crate) fn report(
+        &self,
+        observed: Vec<InstanceObserved>,
+        gone: Vec<InstanceId>,
+        joined: Vec<InstanceId>,
+    ) {
         let mut waiting = self.shared.waiting.lock().expect("no holder of the lock panics");
         for seen in observed {
             waiting.gone.remove(&seen.id);
@@ -52,6 +58,7 @@ impl Reporter {
             waiting.observed.remove(&id);
             waiting.gone.insert(id);
         }
+        waiting.joined.extend(joined);
         drop(waiting);
         self.shared.arrived.notify_one();
     }
@@ -84,6 +91,8 @@ impl Reporter {
                 batch.observed.insert(id, seen);
             } else if let Some(id) = waiting.gone.pop_first() {
                 batch.gone.insert(id);
+            } else if let Some(id) = waiting.joined.pop_first() {
+                batch.joined.insert(id);
             } else {
                 break;
             }
@@ -104,12 +113,13 @@ impl Reporter {
                 waiting.gone.insert(id);
             }
         }
+        waiting.joined.extend(batch.joined);
     }
 }
 
 impl Waiting {
     fn len(&self) -> usize {
-        self.observed.len() + self.gone.len()
+        self.observed.len() + self.gone.len() + self.joined.len()
     }
 }
 
@@ -117,6 +127,7 @@ async fn propose(store: &dyn Store, node: NodeId, batch: &Waiting) -> Result<(),
     let command = Observe::new(node)
         .observed(batch.observed.values().cloned().collect())
         .gone(batch.gone.iter().cloned().collect())
+        .joined(batch.joined.iter().cloned().collect())
         .into();
     // No request id: repeated observations change nothing.
     let proposal = Proposal { by: Identity::Node { id: node }, request: None, command };

@@ -594,6 +594,33 @@ pub async fn networks_of_the_cluster_have_their_addresses(fixture: &Fixture) {
     fixture.engine.remove_networks(&KeptNetworks::default()).await.expect("they are not in use");
 }
 
+/// A container that runs in networks of its node is attached to networks of the cluster without being disturbed. It has
+/// the requested addresses there, and what it has already it may ask for again.
+pub async fn running_containers_join_networks_of_the_cluster(fixture: &Fixture) {
+    let apart = fixture.request(SERVES);
+    let seen = fixture.start(&apart).await;
+    let networks = vec![network_of_cluster(5, 3), network_of_cluster(6, 3)];
+    let joining = ContainerRequest { networks: networks.clone(), ..apart };
+    for _ in 0..2 {
+        let joined = fixture.engine.join_networks(&seen.container, &joining).await;
+        joined.expect("the addresses are free");
+    }
+    let same = fixture.engine.list_owned().await.expect("a list");
+    let same = same.into_iter().find(|one| one.container == seen.container).expect("it is there");
+    assert_eq!(same.status, seen.status, "it runs as before");
+    for network in networks {
+        let networks = vec![network];
+        let second = ContainerRequest { networks, ..fixture.request(SERVES) };
+        let refused = fixture.engine.ensure_running(&second).await;
+        let Err(StartError::Refused { reason }) = refused else { panic!("{refused:?}") };
+        assert!(reason.to_lowercase().contains("already in use"), "{reason}");
+    }
+    for seen in fixture.engine.list_owned().await.expect("a list") {
+        fixture.clear(&seen).await;
+    }
+    fixture.engine.remove_networks(&KeptNetworks::default()).await.expect("they are not in use");
+}
+
 /// Concurrent starts do not interfere.
 pub async fn concurrent_starts_do_not_interfere(fixture: &Fixture) {
     let requests: Vec<_> = (0..4).map(|_| fixture.request(SERVES)).collect();

@@ -226,6 +226,15 @@ impl ContainerEngine for TimedEngine {
         self.tally.time(Operation::LoadImage, self.engine.load_image(image, archive)).await
     }
 
+    async fn join_networks(
+        &self,
+        container: &ContainerId,
+        request: &ContainerRequest,
+    ) -> Result<(), StartError> {
+        let joined = self.engine.join_networks(container, request);
+        self.tally.time(Operation::Networks, joined).await
+    }
+
     async fn prepare_networks(&self, request: &ContainerRequest) -> Result<(), StartError> {
         let begun = Instant::now();
         let prepared = self.engine.prepare_networks(request);

@@ -136,7 +136,8 @@ struct Live<'a> {
 
 fn in_slot<'a>(state: &'a ClusterState, slot: &'a Slot) -> impl Iterator<Item = Live<'a>> {
     slot.instances().map(|(id, instance)| Live {
-        readiness: match in_routing(state, &id) {
+        // What is not attached yet is not reached by its address.
+        readiness: match instance.joining_since.is_none() && in_routing(state, &id) {
             true => Readiness::Ready,
             false => Readiness::Starting,
         },
@@ -201,13 +202,19 @@ fn own_spec<'a>(state: &'a ClusterState, live: &Live<'_>) -> Option<&'a Arc<Serv
     state.service_spec(live.service, revision).filter(|spec| spec.hash == hash)
 }
 
-/// The aliases of its revision: attachments and addresses have one order (NET-4).
+/// The aliases of its revision; of one that joined the networks of its deployment while it ran, those of the desired
+/// revision, whose containers ask for it.
 fn aliases(state: &ClusterState, live: &Live<'_>) -> BTreeMap<NetworkId, BTreeSet<String>> {
-    let Some(spec) = own_spec(state, live) else { return BTreeMap::new() };
-    let attached = live.addresses.iter().zip(&spec.networks);
-    let names = attached.map(|(own, attachment)| {
+    let Some(own) = own_spec(state, live) else { return BTreeMap::new() };
+    let ServiceKey { deployment, service } = live.service;
+    let desired = || state.deployments.get(deployment)?.spec().services.get(service);
+    let spec = if own.networks.is_empty() { desired() } else { Some(own) };
+    let attachments = spec.map(|spec| spec.networks.as_slice()).unwrap_or_default();
+    let names = live.addresses.iter().filter_map(|own| {
+        let scope = &state.networks.rows.get(&own.network)?.scope;
+        let attachment = attachments.iter().find(|one| one.network.scope(deployment) == *scope)?;
         let names = attachment.aliases.iter().map(|alias| alias.to_lowercase());
-        (own.network, names.collect())
+        Some((own.network, names.collect()))
     });
     names.collect()
 }

@@ -96,9 +96,9 @@ impl Planner {
         if !is_mesh || !same_nodes() {
             return None;
         }
-        let mut networks = self.follow_networks(before, state);
+        let (mut networks, members) = self.follow_networks(before, state);
         let exposed = self.follow_served(before, state);
-        for id in changed_instances(before, state).into_iter().chain(exposed) {
+        for id in changed_instances(before, state).into_iter().chain(exposed).chain(members) {
             self.follow_instance(state, id, &mut networks.changed);
         }
         Some(networks)
@@ -118,8 +118,14 @@ impl Planner {
         of_them.map(|(id, _)| id.clone()).collect()
     }
 
-    fn follow_networks(&mut self, before: &Tables, state: &ClusterState) -> Networks {
-        let mut networks = Networks::default();
+    /// Brings the networks up to the state. Returns their instances too: which aliases they have depends on whose the networks
+    /// are.
+    fn follow_networks(
+        &mut self,
+        before: &Tables,
+        state: &ClusterState,
+    ) -> (Networks, Vec<InstanceId>) {
+        let (mut networks, mut members) = (Networks::default(), Vec::new());
         for row in state.networks.rows.changed_since(&before.networks) {
             // A row has the addresses that are given away too; here they change nothing.
             let new = row.new.map(network);
@@ -133,11 +139,12 @@ impl Planner {
             networks.former.extend(old.map(|old| (*row.key, old.subnet.prefix())));
             // Without members it is in no plan. What they may ask depends on all their networks.
             for id in self.members.get(row.key).into_iter().flatten() {
+                members.push(id.clone());
                 let member = self.topology.instances.get(id);
                 networks.changed.extend(member.into_iter().flat_map(networks_of));
             }
         }
-        networks
+        (networks, members)
     }
 
     fn follow_instance(

@@ -35,7 +35,7 @@ use crate::error::{
     status,
 };
 use crate::network::Networks;
-use crate::spec::{self, Check, Needs, SpecError};
+use crate::spec::{self, Check, NeededNetwork, Needs, SpecError};
 use crate::volume_class::{VolumeFolders, VolumeHost};
 use crate::{
     archive, auth, beside, connect, convert, exec, image, load, logs, names, pre_stop, pull,
@@ -332,8 +332,13 @@ impl DockerEngine {
 
     /// Docker attaches one network at creation; the others are connected before the start, so that
     /// the process never runs without them.
-    async fn connect(&self, docker: &Docker, id: &str, needs: &Needs) -> Result<(), StartError> {
-        for network in needs.networks.iter().skip(1) {
+    async fn connect<'n>(
+        &self,
+        docker: &Docker,
+        id: &str,
+        networks: impl Iterator<Item = &'n NeededNetwork> + Send,
+    ) -> Result<(), StartError> {
+        for network in networks {
             let endpoint_config = Some(network.endpoint.clone());
             let connect = NetworkConnectRequest { container: id.to_owned(), endpoint_config };
             match docker.connect_network(&network.name, connect).await {
@@ -545,6 +550,22 @@ impl ContainerEngine for DockerEngine {
         self.ensure_networks(docker, &request.service.deployment, &needs).await
     }
 
+    async fn join_networks(
+        &self,
+        container: &ContainerId,
+        request: &ContainerRequest,
+    ) -> Result<(), StartError> {
+        let docker = self.docker().await?;
+        let spec = spec::read(&request.container).map_err(unsupported)?;
+        let needs = spec::joined(&self.owner, request, &spec);
+        if needs.networks.is_empty() {
+            let reason = "it has no network of its own".to_owned();
+            return Err(StartError::Unsupported { reason });
+        }
+        self.ensure_networks(docker, &request.service.deployment, &needs).await?;
+        self.connect(docker, &container.0, needs.networks.iter()).await
+    }
+
     async fn ensure_running(
         &self,
         request: &ContainerRequest,
@@ -573,7 +594,7 @@ impl ContainerEngine for DockerEngine {
             },
         };
         drop(joining);
-        self.connect(docker, &id, &needs).await?;
+        self.connect(docker, &id, needs.networks.iter().skip(1)).await?;
         self.start(docker, &id, deployment, &needs).await?;
         self.started(docker, id, request, &container).await
     }

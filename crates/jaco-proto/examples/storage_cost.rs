@@ -130,6 +130,7 @@ fn slot(index: u64) -> Slot {
             revision: Revision(1),
             spec_hash: SpecHash([7; 32]),
             addresses: Vec::new(),
+            joining_since: None,
             gpus: Vec::new(),
         },
         retiring: None,

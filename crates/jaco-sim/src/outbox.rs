@@ -26,6 +26,7 @@ pub(crate) struct Outbox {
 struct Batch {
     observed: BTreeMap<InstanceId, InstanceObserved>,
     gone: BTreeSet<InstanceId>,
+    joined: BTreeSet<InstanceId>,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +42,7 @@ impl Outbox {
         &mut self,
         observed: Vec<InstanceObserved>,
         gone: Vec<InstanceId>,
+        joined: Vec<InstanceId>,
     ) -> Option<Millis> {
         for seen in observed {
             self.waiting.gone.remove(&seen.id);
@@ -50,6 +52,7 @@ impl Outbox {
             self.waiting.observed.remove(&id);
             self.waiting.gone.insert(id);
         }
+        self.waiting.joined.extend(joined);
         self.plan(GATHER)
     }
 
@@ -72,6 +75,7 @@ impl Outbox {
         let command = Observe::new(node)
             .observed(batch.observed.values().cloned().collect())
             .gone(batch.gone.iter().cloned().collect())
+            .joined(batch.joined.iter().cloned().collect())
             .into();
         self.sent = Some(batch);
         Some(command)
@@ -97,6 +101,7 @@ impl Outbox {
                     self.waiting.gone.insert(id);
                 }
             }
+            self.waiting.joined.extend(batch.joined);
         }
         let pause = self.pause.map_or(RETRY_MIN, |pause| Millis(pause.0 * 2).min(RETRY_MAX));
         self.pause = Some(pause);

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::Ipv4Addr;
 
-use jaco_agent::engine::ContainerRequest;
+use jaco_agent::engine::{ContainerId, ContainerRequest};
 use jaco_dataplane::{Found, InterfaceName, Names, Owner, Port, Seen, SitePlan, Step, diff};
 use jaco_types::{
     InstanceId, Ipv4Prefix, Millis, NetworkId, NodeRouter, RouterLink, StateIndex, Subnet,
@@ -40,6 +40,8 @@ pub(crate) struct Router {
     pub(crate) work: Due,
     /// Containers that start once it holds their addresses.
     starting: Vec<ContainerRequest>,
+    /// Running containers that are to be attached to their networks.
+    joining: Vec<(ContainerRequest, ContainerId)>,
 }
 
 /// Whether the process that keeps a router runs.
@@ -141,6 +143,19 @@ impl Router {
         ready
     }
 
+    /// A running container is attached to networks only once the router holds its addresses.
+    pub(crate) fn wait_to_join(&mut self, request: ContainerRequest, container: ContainerId) {
+        self.joining.push((request, container));
+    }
+
+    /// The running containers that need not wait any longer.
+    pub(crate) fn ready_to_join(&mut self) -> Vec<(ContainerRequest, ContainerId)> {
+        let joining = std::mem::take(&mut self.joining).into_iter();
+        let (ready, joining) = joining.partition(|(request, _)| self.holds(request));
+        self.joining = joining;
+        ready
+    }
+
     /// A container that waited and is not to start any more.
     pub(crate) fn give_up(&mut self, instance: &InstanceId) -> Option<ContainerRequest> {
         let at = self.starting.iter().position(|request| request.instance == *instance)?;
@@ -150,6 +165,7 @@ impl Router {
     /// Its daemon died: what waited is not asked for any more.
     pub(crate) fn daemon_died(&mut self) {
         self.starting.clear();
+        self.joining.clear();
         self.look = Due::No;
     }
 
@@ -183,6 +199,7 @@ impl Router {
         self.plan = None;
         self.steps.clear();
         self.starting.clear();
+        self.joining.clear();
         self.waiting.clear();
         self.forgotten = None;
     }

@@ -70,11 +70,13 @@ pub enum Sabotage {
     StartBeside,
     /// A leader that begins no run of a job.
     MissDueTimes,
+    /// An engine that says that it attached a container to networks, and did not.
+    FeignJoins,
 }
 
 impl Sabotage {
     /// Every defect.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 31] = [
         Self::RecreateOnStart,
         Self::DropInsteadOfRetire,
         Self::NeverQuiet,
@@ -105,6 +107,7 @@ impl Sabotage {
         Self::ForgetDueTimes,
         Self::StartBeside,
         Self::MissDueTimes,
+        Self::FeignJoins,
     ];
 
     /// Spoils the state of a node.

@@ -11,7 +11,7 @@ use crate::id::{
 };
 use crate::network::InstanceAddress;
 use crate::termination::Termination;
-use crate::time::Millis;
+use crate::time::{Millis, Timestamp};
 
 /// A replica: a stable name and what should fill it. Only the planner writes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -135,6 +135,9 @@ pub struct Instance {
     pub gpus: Vec<Arc<str>>,
     /// Its addresses, in the order in which it is attached; chosen by `apply`.
     pub addresses: Vec<InstanceAddress>,
+    /// Since when its container, which runs, is to be attached to the networks of these addresses; absent once it is,
+    /// and where it was created in them.
+    pub joining_since: Option<Timestamp>,
 }
 
 /// Failures in a row without a steady run between them (R-HEAL-1, R-HEAL-2).

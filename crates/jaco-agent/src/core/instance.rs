@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use jaco_state::view::{DesiredInstance, Role};
+use jaco_state::view::{Attachment, DesiredInstance, Role};
 use jaco_types::spec::ServiceMode;
 use jaco_types::{
     Exit, InstanceId, InstanceObserved, Millis, NetworkId, NodeId, ReasonCode, RegistryName,
@@ -11,7 +11,10 @@ use jaco_types::{
 };
 
 use super::{History, PullAttempts, back_off};
-use crate::engine::{ContainerStatus, Health, KeptNetworks, ObservedContainer, PullRequest};
+use crate::engine::{
+    ContainerId, ContainerRequest, ContainerStatus, Health, KeptNetworks, MountedFiles,
+    ObservedContainer, PullRequest,
+};
 use crate::leader_contact::StateAge;
 use crate::spec::ImageSpec;
 
@@ -31,6 +34,8 @@ pub(super) struct Tracked {
     pub(super) history: History,
     /// The operation in progress.
     pub(super) work: Work,
+    /// How far its running container is on the way into its networks, where it was created outside of them.
+    pub(super) join: Join,
     /// Why it cannot start at present.
     pub(super) blocked: Option<Blocked>,
     /// Failure other than an exit of its process.
@@ -42,9 +47,29 @@ pub(super) struct Tracked {
     /// The networks of the cluster that it was attached to when it was last desired: its container has
     /// them for as long as it exists. `None` if that is not known.
     networks: Option<BTreeSet<NetworkId>>,
+    /// Whether its container was created in networks of this node and attached to those later.
+    was_apart: bool,
     image: Image,
     failures: u32,
     retry_at: Option<Timestamp>,
+}
+
+/// How far a running container is on the way into networks that its instance got while it ran.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Join {
+    /// Nothing was asked for.
+    #[default]
+    Open,
+    /// The engine was asked, and has not answered.
+    Asked,
+    /// The engine could not; it is asked again at the next look at everything.
+    Failed,
+    /// The container cannot be attached.
+    Refused,
+    /// The container is attached.
+    Done,
+    /// That was reported.
+    Reported,
 }
 
 /// The operation in progress.
@@ -111,6 +136,10 @@ impl Tracked {
         }
         if let Some(desired) = &desired {
             self.networks = Some(desired.networks.iter().map(|network| network.id).collect());
+            self.was_apart = match desired.attachment {
+                Attachment::Created => false,
+                Attachment::Joined | Attachment::Joining => true,
+            };
         }
         let before = self.pull();
         self.desired = desired;
@@ -252,6 +281,39 @@ impl Tracked {
         matches!(status, Some(ContainerStatus::Up { .. }))
     }
 
+    /// What its container is made from; `None` if its spec is not kept.
+    pub(super) fn request(&self, id: &InstanceId) -> Option<ContainerRequest> {
+        let desired = self.desired.as_ref()?;
+        let spec = desired.spec.as_ref()?;
+        Some(ContainerRequest {
+            instance: id.clone(),
+            service: desired.service.clone(),
+            image: self.image()?.pull.image,
+            container: Arc::clone(&spec.container),
+            spec_hash: spec.hash,
+            // Filled in when the effect is carried out: the paths do not influence decisions.
+            files: MountedFiles::default(),
+            gpus: desired.gpus.clone(),
+            networks: desired.networks.clone(),
+        })
+    }
+
+    /// Its running container, if that is to be attached to its networks now.
+    pub(super) fn to_join(&self) -> Option<ContainerId> {
+        let is_joining = self.desired.as_ref()?.attachment == Attachment::Joining;
+        let seen = self.container.as_ref().filter(|_| is_joining && self.join == Join::Open)?;
+        self.is_up().then(|| seen.container.clone())
+    }
+
+    /// Whether it is to be reported as attached to its networks, which is done once.
+    pub(super) fn next_joined(&mut self) -> bool {
+        let is_news = self.join == Join::Done;
+        if is_news {
+            self.join = Join::Reported;
+        }
+        is_news
+    }
+
     /// The pull that fetches its image.
     pub(super) fn pull(&self) -> Option<PullRequest> {
         Some(self.image()?.pull)
@@ -311,8 +373,13 @@ impl Tracked {
         let seen = self.container.as_ref().map(|seen| &seen.service.deployment);
         let Some(deployment) = desired.or(seen) else { return };
         match &self.networks {
-            Some(networks) if !networks.is_empty() => keep.cluster.extend(networks),
-            Some(_) | None => drop(keep.deployments.insert(deployment.clone())),
+            Some(networks) if !networks.is_empty() && !self.was_apart => {
+                keep.cluster.extend(networks);
+            }
+            known => {
+                keep.cluster.extend(known.iter().flatten());
+                keep.deployments.insert(deployment.clone());
+            }
         }
     }
 

@@ -18,14 +18,14 @@ use jaco_types::{
 };
 
 use crate::engine::{
-    ContainerId, ContainerRequest, EngineError, EngineEvent, KeptNetworks, MountedFiles,
-    ObservedContainer, ObservedImage, Owner, PullError, PullRequest, StartError,
+    ContainerId, ContainerRequest, EngineError, EngineEvent, KeptNetworks, ObservedContainer,
+    ObservedImage, Owner, PullError, PullRequest, StartError,
 };
 use crate::leader_contact::StateAge;
 use crate::plan::{Action, Desired, History, Phase, plan};
 
 pub use attempts::PullAttempts;
-use instance::{Blocked, TerminalFailure, Tracked, Work};
+use instance::{Blocked, Join, TerminalFailure, Tracked, Work};
 use networks::Networks;
 use prepull::Prepulls;
 
@@ -86,6 +86,13 @@ pub enum Event {
         /// Result.
         result: Result<(), EngineError>,
     },
+    /// The answer to [`Effect::Join`].
+    Joined {
+        /// The instance.
+        instance: InstanceId,
+        /// Result.
+        result: Result<(), StartError>,
+    },
     /// The answer to [`Effect::RemoveNetworks`].
     NetworksRemoved(Result<(), EngineError>),
     /// Time without leader contact.
@@ -130,6 +137,13 @@ pub enum Effect {
         /// Its container.
         container: ContainerId,
     },
+    /// Attach the running container of an instance to networks of the cluster.
+    Join {
+        /// The instance, with these networks.
+        request: ContainerRequest,
+        /// Its container.
+        container: ContainerId,
+    },
     /// Remove the networks of this owner but for these.
     RemoveNetworks {
         /// Those that instances here have.
@@ -142,6 +156,8 @@ pub enum Effect {
         observed: Vec<InstanceObserved>,
         /// Instances of which nothing is left here.
         gone: Vec<InstanceId>,
+        /// Instances whose running containers were attached to their networks.
+        joined: Vec<InstanceId>,
     },
 }
 
@@ -298,6 +314,7 @@ impl AgentCore {
         for tracked in self.instances.values_mut() {
             tracked.forget_past_retry(now);
         }
+        self.join_networks(effects);
         self.cancel_idle_pulls(effects);
         self.report(now, effects);
         self.sweep_networks(effects);
@@ -376,28 +393,24 @@ impl AgentCore {
         if !tracked.is_due(now) || !tracked.may_start(leaderless_for, age) {
             return;
         }
-        let Some(spec) = tracked.desired.as_ref().and_then(|desired| desired.spec.clone()) else {
-            return;
-        };
         let Some(image) = tracked.image() else { return };
         if image.policy == PullPolicy::Always && !tracked.image_is_fresh() {
             self.await_pull(id, image.pull, effects);
             return;
         }
-        let Some(desired) = &tracked.desired else { return };
-        let request = ContainerRequest {
-            instance: id.clone(),
-            service: desired.service.clone(),
-            image: image.pull.image,
-            container: Arc::clone(&spec.container),
-            spec_hash: spec.hash,
-            // Filled in when the effect is carried out: the paths do not influence decisions.
-            files: MountedFiles::default(),
-            gpus: desired.gpus.clone(),
-            networks: desired.networks.clone(),
-        };
+        let Some(request) = tracked.request(id) else { return };
         tracked.begin(Work::Starting);
         effects.push(Effect::Start(request));
+    }
+
+    /// Attaches running containers to networks of the cluster that their instances got while they ran.
+    fn join_networks(&mut self, effects: &mut Vec<Effect>) {
+        for (id, tracked) in &mut self.instances {
+            let Some(container) = tracked.to_join() else { continue };
+            let Some(request) = tracked.request(id) else { continue };
+            tracked.join = Join::Asked;
+            effects.push(Effect::Join { request, container });
+        }
     }
 
     /// Makes the instance wait for its image; instances that wait for the same image share the
@@ -454,10 +467,10 @@ impl AgentCore {
     fn report(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
         let node = self.owner.node;
         let at = Timestamp(now.0.saturating_add_signed(self.cluster_ahead));
-        let mut observed = Vec::new();
-        let mut gone = Vec::new();
+        let (mut observed, mut gone, mut joined) = (Vec::new(), Vec::new(), Vec::new());
         for (id, tracked) in &mut self.instances {
             if tracked.desired.is_some() {
+                joined.extend(tracked.next_joined().then(|| id.clone()));
                 observed.extend(tracked.next_report(id, node, at));
             } else if tracked.is_gone() {
                 gone.push(id.clone());
@@ -470,8 +483,8 @@ impl AgentCore {
             }
         }
         gone.retain(|id| self.reported_gone.contains(id));
-        if !observed.is_empty() || !gone.is_empty() {
-            effects.push(Effect::Report { observed, gone });
+        if !observed.is_empty() || !gone.is_empty() || !joined.is_empty() {
+            effects.push(Effect::Report { observed, gone, joined });
         }
     }
 

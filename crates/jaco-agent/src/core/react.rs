@@ -7,7 +7,7 @@ use jaco_state::view::DesiredInstance;
 use jaco_types::spec::PullPolicy;
 use jaco_types::{Exit, InstanceId, InstanceObserved, StateIndex, Timestamp};
 
-use super::{AgentCore, Blocked, Effect, Event, History, Known, Request, Work};
+use super::{AgentCore, Blocked, Effect, Event, History, Join, Known, Request, Work};
 use crate::engine::{
     ContainerStatus, EngineError, EngineEvent, ObservedContainer, PullError, PullRequest,
     StartError,
@@ -39,6 +39,9 @@ impl AgentCore {
             Event::EventsLost => self.request_list(effects),
             Event::Tick => {
                 self.networks.retry();
+                for tracked in self.instances.values_mut().filter(|it| it.join == Join::Failed) {
+                    tracked.join = Join::Open;
+                }
                 self.request_list(effects);
             }
             Event::Pulled { pull, result } => {
@@ -50,6 +53,15 @@ impl AgentCore {
             }
             Event::Stopped { instance, result } => self.note_stopped(&instance, result, now),
             Event::Removed { instance, result } => self.note_removed(&instance, result, now),
+            Event::Joined { instance, result } => {
+                if let Some(tracked) = self.instances.get_mut(&instance) {
+                    tracked.join = match result {
+                        Ok(()) => Join::Done,
+                        Err(StartError::Unsupported { .. }) => Join::Refused,
+                        Err(_) => Join::Failed,
+                    };
+                }
+            }
             Event::NetworksRemoved(result) => self.networks.removed(result),
             Event::LeaderContact { elapsed, state } => {
                 self.leaderless_for = elapsed;

@@ -138,9 +138,20 @@ pub trait ContainerEngine: Send + Sync + 'static {
         Ok(())
     }
 
+    /// Attaches the container of this instance, which runs in networks of its node, to its networks of the cluster, in
+    /// which it has exactly the requested addresses. Its other networks, its default route and its names stay. One that is
+    /// attached already is no error.
+    ///
+    /// # Errors
+    /// Why it was not; networks that it was attached to before stay.
+    async fn join_networks(
+        &self,
+        container: &ContainerId,
+        request: &ContainerRequest,
+    ) -> Result<(), StartError>;
+
     /// Ensures that the container of this instance exists and was started, with its networks and
-    /// volumes. In a network of the cluster it has exactly the requested address, and the engine
-    /// resolves no name to it. A running one is not changed; an exited one is not restarted.
+    /// volumes. In a network of the cluster it has exactly the requested address. A running one is not changed; an exited one is not restarted.
     ///
     /// # Errors
     /// Why it was not; whatever was made before stays for the next attempt.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use jaco_types::{InstanceId, Timestamp};
+use jaco_types::{InstanceId, Millis, Timestamp};
 
 use super::host::{FakeHost, Shown};
 use crate::core::{Effect, Event};
@@ -31,8 +31,12 @@ enum Job {
     Start(ContainerRequest),
     Answer(Box<Event>),
     Remove { instance: InstanceId, container: ContainerId },
+    Join(ContainerRequest, ContainerId),
     RemoveNetworks(KeptNetworks),
 }
+
+/// How long an engine takes to attach a running container to networks (Docker 20.10: 70 ms).
+const JOIN_TAKES: Millis = Millis(70);
 
 impl FakeDriver {
     /// A driver of `host` without pending jobs.
@@ -76,6 +80,9 @@ impl FakeDriver {
             }
             Effect::Remove { instance, container } => {
                 self.at(now, Job::Remove { instance, container });
+            }
+            Effect::Join { request, container } => {
+                self.at(now.after(JOIN_TAKES), Job::Join(request, container));
             }
             Effect::RemoveNetworks { keep } => self.at(now, Job::RemoveNetworks(keep)),
             Effect::Report { .. } => {}
@@ -138,6 +145,10 @@ impl FakeDriver {
                 Job::Start(request) => Event::Started {
                     instance: request.instance.clone(),
                     result: self.host.ensure_running(&request, now),
+                },
+                Job::Join(request, container) => Event::Joined {
+                    instance: request.instance.clone(),
+                    result: self.host.join_networks(&container, &request, now),
                 },
                 Job::Answer(event) => *event,
                 Job::Remove { instance, container } => {

@@ -217,6 +217,14 @@ impl ContainerEngine for FakeEngine {
         self.edit(|host, _| host.remove(container))
     }
 
+    async fn join_networks(
+        &self,
+        container: &ContainerId,
+        request: &ContainerRequest,
+    ) -> Result<(), StartError> {
+        self.edit(|host, now| host.join_networks(container, request, now))
+    }
+
     async fn remove_networks(&self, keep: &KeptNetworks) -> Result<(), EngineError> {
         self.edit(|host, _| host.remove_networks(keep))
     }

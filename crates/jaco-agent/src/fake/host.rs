@@ -375,6 +375,30 @@ impl FakeHost {
         Ok(())
     }
 
+    /// See [`crate::ContainerEngine::join_networks`].
+    ///
+    /// # Errors
+    /// If the engine is unreachable, the container is gone, or another one has an address.
+    pub fn join_networks(
+        &mut self,
+        id: &ContainerId,
+        request: &ContainerRequest,
+        now: Timestamp,
+    ) -> Result<(), StartError> {
+        self.answer()?;
+        let Some(container) = self.containers.get(id) else {
+            return Err(StartError::refused(format!("there is no container {id}")));
+        };
+        if container.request.networks == request.networks {
+            return Ok(());
+        }
+        self.attach(request, now)?;
+        if let Some(container) = self.containers.get_mut(id) {
+            container.request.networks.clone_from(&request.networks);
+        }
+        Ok(())
+    }
+
     fn require_image(&mut self, request: &ContainerRequest) -> Result<(), StartError> {
         if let Some(script) = SpecKeys::read(&request.container).image_script() {
             self.images.entry(request.image.to_string()).or_insert(script);

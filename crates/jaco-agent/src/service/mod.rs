@@ -383,11 +383,11 @@ impl<'a> Running<'a> {
         let now = self.options.clock.now();
         self.core.note_cluster_time(difference(self.options.cluster_time.now(), now));
         for effect in self.core.handle(event, now) {
-            if let Effect::Report { observed, gone } = effect {
+            if let Effect::Report { observed, gone, joined } = effect {
                 for seen in &observed {
                     log_transition(seen);
                 }
-                self.reporter.report(observed, gone);
+                self.reporter.report(observed, gone, joined);
             } else {
                 if let Effect::Start(request) = &effect {
                     self.file_cleanup.note(&request.instance);

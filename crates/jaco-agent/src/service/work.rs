@@ -107,6 +107,7 @@ impl Work {
                 }
                 Event::Removed { instance, result }
             }),
+            Effect::Join { request, container } => self.begin_join(request, container),
             Effect::RemoveNetworks { keep } => self.spawn(async move {
                 let result = engine.remove_networks(&keep).await;
                 if let Err(error) = &result {
@@ -240,6 +241,26 @@ impl Work {
                 _ = cancelled => Err(StartError::Cancelled),
             };
             Event::Started { instance, result }
+        });
+    }
+
+    fn begin_join(&mut self, request: ContainerRequest, container: ContainerId) {
+        let (engine, gate) = (Arc::clone(&self.engine), self.gate.clone());
+        self.spawn(async move {
+            let join = async {
+                pass_gate(&*engine, gate, &request).await?;
+                engine.join_networks(&container, &request).await
+            };
+            let (result, instance) = (join.await, request.instance.clone());
+            match &result {
+                Ok(()) => {
+                    tracing::info!(%instance, "running container attached to the cluster's networks");
+                }
+                Err(error) => {
+                    tracing::warn!(%instance, %error, "running container not attached to the cluster's networks, will retry");
+                }
+            }
+            Event::Joined { instance, result }
         });
     }
 

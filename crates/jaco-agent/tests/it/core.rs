@@ -6,14 +6,15 @@ use std::sync::Arc;
 use jaco_agent::core::PullAttempts;
 use jaco_agent::engine::{
     ContainerRequest, EngineError, EngineEvent, Health, MountedFiles, PullError, PullRequest,
+    StartError,
 };
 use jaco_agent::fake::{Behaviour, FakeDriver, FakeHost, ImageCheck, ImageScript, Reachability};
 use jaco_agent::{AgentCore, Effect, Event, StateAge};
-use jaco_state::view::{DesiredInstance, Role};
+use jaco_state::view::{Attachment, DesiredInstance, Role};
 use jaco_types::spec::{OnNodeLoss, PullPolicy, RestartPolicy, ServiceMode, ServiceSpec};
 use jaco_types::{
-    Exit, ImageDigest, ImageNeed, ImageReadiness, InstanceId, InstanceObserved, Millis, ReasonCode,
-    RegistryName, ReplicaState, SpecHash, StateIndex, Timestamp,
+    Exit, ImageDigest, ImageNeed, ImageReadiness, InstanceId, InstanceObserved, Ipv4Prefix, Millis,
+    ReasonCode, RegistryName, ReplicaState, SpecHash, StateIndex, Timestamp,
 };
 use proptest::prelude::*;
 
@@ -69,7 +70,10 @@ impl Node {
     fn handle(&mut self, event: Event) {
         for effect in self.core.handle(event, self.now) {
             self.effects.push(effect.clone());
-            if let Effect::Report { observed, gone } = &effect {
+            if let Effect::Report { observed, gone, joined } = &effect {
+                for id in joined {
+                    self.desired.get_mut(id).unwrap().attachment = Attachment::Joined;
+                }
                 for seen in observed {
                     self.observed.insert(seen.id.clone(), seen.clone());
                 }
@@ -590,6 +594,7 @@ fn pinned_image_is_pulled_and_run_by_digest() {
             | Effect::CancelStart(_)
             | Effect::Stop { .. }
             | Effect::Remove { .. }
+            | Effect::Join { .. }
             | Effect::RemoveNetworks { .. }
             | Effect::Report { .. } => None,
         })
@@ -850,6 +855,88 @@ fn networks_of_the_cluster_last_as_long_as_their_instances() {
     node.run_for(10_000);
     assert_eq!(ids(&node), [0; 0]);
     assert!(node.core.is_drained());
+}
+
+/// The same instance, once its deployment moves to networks of the cluster.
+fn joining(id: &InstanceId, networks: &[(u32, &str)]) -> (InstanceId, DesiredInstance) {
+    let (id, desired) = wanted_in(id, Role::Current, networks);
+    (id, DesiredInstance { attachment: Attachment::Joining, ..desired })
+}
+
+/// NET-4: a container that runs as its deployment moves to networks of the cluster is attached to these, once, and that is
+/// reported once; its node keeps both kinds of networks for it.
+#[test]
+fn running_containers_join_networks_of_the_cluster() {
+    let mut node = Node::new();
+    let (id, pending) = (instance(0, 5), instance(1, 6));
+    node.driver.host.set_image("slow:1", ImageScript::Pullable { takes: Millis(60_000) });
+    let (_, of_node) = wanted(&id, Role::Current, &spec("app:1", ""));
+    let (_, not_there) = wanted(&pending, Role::Current, &spec("slow:1", ""));
+    node.want([(id.clone(), of_node), (pending.clone(), not_there.clone())]);
+    node.run_for(1000);
+    assert_eq!(node.state(&id), RUNNING);
+    let container = node.driver.host.list(node.now)[0].container.clone();
+    let joins = |node: &Node| node.count(|effect| matches!(effect, Effect::Join { .. }));
+    let reported = |node: &Node| -> Vec<InstanceId> {
+        let joined = node.effects.iter().filter_map(|effect| match effect {
+            Effect::Report { joined, .. } => Some(joined.clone()),
+            _ => None,
+        });
+        joined.flatten().collect()
+    };
+    let not_there = DesiredInstance { attachment: Attachment::Joining, ..not_there };
+    node.driver
+        .host
+        .set_foreign_networks(vec![Ipv4Prefix::new([10, 65, 7, 0].into(), 24).unwrap()]);
+    node.want([joining(&id, &[(7, "10.65.7.3"), (9, "10.65.9.3")]), (pending, not_there)]);
+    node.run_for(100);
+    assert_eq!((joins(&node), reported(&node)), (1, vec![]), "something else has its addresses");
+    node.driver.host.set_foreign_networks(Vec::new());
+    node.run_for(20_000);
+    assert_eq!((joins(&node), reported(&node)), (2, vec![id.clone()]));
+    let addresses = &node.driver.host.addresses(node.now)[&id];
+    let addresses: Vec<String> = addresses.iter().map(|one| one.address.to_string()).collect();
+    assert_eq!(addresses, ["10.65.7.3", "10.65.9.3"]);
+    assert_eq!(node.driver.host.list(node.now)[0].container, container, "it is the same");
+    assert_eq!(node.desired[&id].attachment, Attachment::Joined);
+    node.tell_desired();
+    node.run_for(20_000);
+    let kept = node.driver.host.cluster_networks().keys().map(|id| id.0);
+    assert_eq!(kept.collect::<Vec<_>>(), [7, 9]);
+    assert_eq!(node.driver.host.networks().len(), 1, "its node's own stays as well");
+    let starts =
+        node.count(|effect| matches!(effect, Effect::Start(request) if request.instance == id));
+    assert_eq!((joins(&node), starts), (2, 1));
+    node.restart_daemon();
+    node.run_for(20_000);
+    assert_eq!((joins(&node), node.state(&id)), (0, RUNNING));
+}
+
+/// NET-4: a daemon that was replaced before its report was agreed on attaches again, which changes nothing, and reports it.
+/// What cannot be attached is left as it is.
+#[test]
+fn joins_are_repeated_until_they_are_agreed_on() {
+    let mut node = Node::new();
+    let id = instance(0, 5);
+    node.want([wanted(&id, Role::Current, &spec("app:1", ""))]);
+    node.run_for(1000);
+    node.want([joining(&id, &[(7, "10.65.7.3")])]);
+    node.run_for(1000);
+    node.desired.get_mut(&id).unwrap().attachment = Attachment::Joining;
+    node.restart_daemon();
+    node.run_for(1000);
+    assert_eq!(node.desired[&id].attachment, Attachment::Joined, "it was reported again");
+    node.desired.get_mut(&id).unwrap().attachment = Attachment::Joining;
+    node.restart_daemon();
+    let reason = "it has no network of its own".to_owned();
+    let result = Err(StartError::Unsupported { reason });
+    node.driver.drop_jobs();
+    node.handle(Event::Listed(Ok(node.driver.host.list(node.now))));
+    node.handle(Event::Joined { instance: id.clone(), result });
+    node.effects.clear();
+    node.run_for(60_000);
+    assert_eq!(node.count(|effect| matches!(effect, Effect::Join { .. })), 0);
+    assert_eq!(node.state(&id), RUNNING);
 }
 
 /// R-RUN-2: where something else on the node has addresses of a network, the replica waits with that as its

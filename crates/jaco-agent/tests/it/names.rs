@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use jaco_agent::Owner;
-use jaco_state::view::{AttachedNetwork, DesiredInstance, Role};
+use jaco_state::view::{AttachedNetwork, Attachment, DesiredInstance, Role};
 use jaco_types::spec::{
     Healthcheck, Placement, PullPolicy, RestartPolicy, SchedulingPolicy, ServiceMode, Storage,
     UpdatePolicy,
@@ -87,6 +87,7 @@ pub(crate) fn wanted(
         digest: None,
         gpus: Vec::new(),
         networks: Vec::new(),
+        attachment: Attachment::Created,
         role,
     };
     (id.clone(), wanted)

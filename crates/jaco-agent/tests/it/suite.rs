@@ -50,5 +50,6 @@ contract! {
     closed_ports_are_refused
     owners_are_isolated
     networks_of_the_cluster_have_their_addresses
+    running_containers_join_networks_of_the_cluster
     concurrent_starts_do_not_interfere
 }

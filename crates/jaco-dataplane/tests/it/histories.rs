@@ -4,7 +4,7 @@ use jaco_state::Change;
 use jaco_state::Command;
 use jaco_state::command::{
     ConsumerAttach, DeploymentApply, DeploymentDelete, NetworkCreate, NetworkRemove, NodeReport,
-    Observe, Previous, ReplaceCause,
+    Observe, Previous, ReplaceCause, Running,
 };
 use jaco_types::spec::{Attachment, NetworkRef, NetworkSpec, ServiceSpec};
 use jaco_types::{
@@ -35,6 +35,7 @@ pub(crate) enum Step {
     Remove(usize),
     Observe(usize, ReplicaState),
     Gone(usize),
+    Joined(usize),
     Report(u64, u8),
     Wait(u64),
 }
@@ -72,6 +73,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (0..8_usize).prop_map(Step::Remove),
         5 => (0..8_usize, state).prop_map(|(slot, state)| Step::Observe(slot, state)),
         2 => (0..8_usize).prop_map(Step::Gone),
+        2 => (0..8_usize).prop_map(Step::Joined),
         3 => (0..3_u64, 1..4_u8).prop_map(|(node, key)| Step::Report(node, key)),
         2 => (0..90_u64).prop_map(Step::Wait),
     ]
@@ -153,6 +155,12 @@ pub(crate) fn carry_out(history: &mut History, nodes: &[NodeId], step: &Step) {
                 history.apply(gone.into());
             }
         }
+        Step::Joined(at) => {
+            if let Some(slot) = nth(*at) {
+                let joined = Observe::new(slot.current.node).joined(vec![slot.current_id()]);
+                history.apply(joined.into());
+            }
+        }
         Step::Report(node, key) => {
             report(history, nodes[usize::try_from(*node).unwrap()], *key, None);
         }
@@ -187,5 +195,5 @@ fn deploy(name: &str, networks: &[&str], alias: u8, internal: bool) -> Command {
     if let Some(mut first) = spec.networks.first_entry() {
         first.get_mut().reach = reach;
     }
-    DeploymentApply::new(deployment(name), spec).into()
+    DeploymentApply::new(deployment(name), spec).running(Running::JoinNetworks).into()
 }

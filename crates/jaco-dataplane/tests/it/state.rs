@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jaco_dataplane::{Readiness, Topology, plan};
 use jaco_state::Change;
-use jaco_state::command::{DeploymentApply, Observe, Previous};
+use jaco_state::command::{DeploymentApply, Observe, Previous, Running};
 use jaco_state::invariants::violations;
 use jaco_types::spec::{Attachment, NetworkRef, NetworkSpec, ServiceSpec};
 use jaco_types::{InstanceId, Millis, NodeId, NodeStatus, ReplicaState};
@@ -51,6 +51,35 @@ fn readiness_is_that_of_the_endpoints() {
     let next = current(&history, "shop-web-0");
     observe(&mut history, &next, N1, ReplicaState::Failed);
     assert_eq!(readiness(&history, &next), None);
+}
+
+/// NET-8, NET-4: names lead to what joined the networks of its deployment once its container is attached, those of the
+/// desired revision too.
+#[test]
+fn names_lead_to_what_joined_once_it_is_attached() {
+    let mut history = networked();
+    history.apply(deploy_attached("shop", "web:1", &[]));
+    start(&mut history, 0);
+    let status = NodeStatus::Ready;
+    history.batch(vec![Change::NodeStatusSet { node: N1, status, reason: String::new() }]);
+    let id = current(&history, "shop-web-0");
+    observe(&mut history, &id, N1, ReplicaState::Running);
+    assert_eq!(readiness(&history, &id), None, "it is in no network");
+    let attachment = Attachment {
+        network: NetworkRef::Own(network_name("default")),
+        aliases: vec!["Shop-Front".into()],
+    };
+    let web = ServiceSpec { networks: vec![attachment], ..service("web", "web:2") };
+    let mut moved = spec(&[web]);
+    moved.networks = BTreeMap::from([(network_name("default"), NetworkSpec::default())]);
+    let apply = DeploymentApply::new(deployment("shop"), moved).running(Running::JoinNetworks);
+    history.apply(apply.into());
+    assert_eq!(readiness(&history, &id), Some(Readiness::Starting));
+    history.apply(Observe::new(N1).joined(vec![id.clone()]).into());
+    assert_eq!(readiness(&history, &id), Some(Readiness::Ready));
+    let aliases = Topology::of(&history.state).instances[&id].aliases.clone();
+    let aliases: Vec<_> = aliases.into_values().flatten().collect();
+    assert_eq!(aliases, ["shop-front"]);
 }
 
 /// PL-13: what was told to stop is reached at its addresses until its node reports that it is gone, and has no name.

@@ -13,7 +13,7 @@ use bollard::models::{
 };
 use jaco_agent::engine::{AttachedNetwork, ContainerRequest, Owner};
 use jaco_compose::model::{Attachment, ContainerSpec, Health, ModelError, Port, Service};
-use jaco_types::{DeploymentName, VolumeClass};
+use jaco_types::{DeploymentName, NetworkScope, VolumeClass};
 
 use crate::names;
 
@@ -242,7 +242,7 @@ fn networks(
         return Vec::new();
     }
     if !request.networks.is_empty() {
-        return cluster_networks(owner, request);
+        return cluster_networks(owner, request, container);
     }
     let nothing = Attachment::default();
     let mut attachments: Vec<(&str, &Attachment)> =
@@ -264,10 +264,35 @@ fn networks(
         .collect()
 }
 
-/// The networks of the cluster of a container. They have no aliases: the resolver of the engine, which
-/// knows the containers of this node alone, would answer with those.
-fn cluster_networks(owner: &Owner, request: &ContainerRequest) -> Vec<NeededNetwork> {
+/// The networks of the cluster that a container joins which was created in others. The default route stays where it is.
+#[must_use]
+pub fn joined(owner: &Owner, request: &ContainerRequest, container: &ContainerSpec) -> Needs {
+    let mut networks = networks(owner, request, container);
+    for network in &mut networks {
+        network.endpoint.gw_priority = Some(-1);
+    }
+    Needs { networks, ..Needs::default() }
+}
+
+/// The networks of the cluster of a container. It asks the router for names. The aliases are for the engine's resolver,
+/// which containers ask that were created in networks of the node and joined these later: it knows the containers of this
+/// node alone.
+fn cluster_networks(
+    owner: &Owner,
+    request: &ContainerRequest,
+    container: &ContainerSpec,
+) -> Vec<NeededNetwork> {
     let count = request.networks.len();
+    let nothing = Attachment::default();
+    let attachment = |scope: &NetworkScope| match scope {
+        NetworkScope::Deployment { key, .. } => container.service.networks.get(key.as_str()),
+        NetworkScope::Shared(_) => None,
+    };
+    let deployment = &request.service.deployment;
+    let aliases = |scope| {
+        let attachment = attachment(scope).unwrap_or(&nothing);
+        aliases(deployment, request, container, attachment)
+    };
     let needed = request.networks.iter().enumerate().map(|(place, network)| NeededNetwork {
         name: names::cluster_network(owner, network.id),
         reach: match network.reach {
@@ -283,6 +308,7 @@ fn cluster_networks(owner: &Owner, request: &ContainerRequest) -> Vec<NeededNetw
             // The first one has the default route; engines that do not know this take the one with the
             // lowest number.
             gw_priority: i64::try_from(count - place).ok(),
+            aliases: Some(aliases(&network.scope)),
             ..EndpointSettings::default()
         },
     });

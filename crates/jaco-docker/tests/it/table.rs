@@ -222,7 +222,8 @@ fn declared_networks() {
 }
 
 /// In networks of the cluster a container asks for its addresses, in the order of attachment and whatever the
-/// manifest calls them, and for no alias; one with the network of something else has none of them.
+/// manifest calls them, and for aliases that containers find which were there before; one with the network of something else
+/// has none of them. One that joins them while it runs keeps its default route.
 #[test]
 fn networks_of_the_cluster() {
     let text = r#"{"service":{"networks":{"a":{"aliases":["www"]},"b":{}}},
@@ -244,11 +245,19 @@ fn networks_of_the_cluster() {
     assert_eq!(body["HostConfig"]["NetworkMode"], "jaco-abababab-jns1");
     assert_eq!(
         body["NetworkingConfig"]["EndpointsConfig"],
-        json!({"jaco-abababab-jns1": {"IPAMConfig": {"IPv4Address": "10.66.9.5"}, "GwPriority": 2}})
+        json!({"jaco-abababab-jns1": {
+            "IPAMConfig": {"IPv4Address": "10.66.9.5"},
+            "GwPriority": 2,
+            "Aliases": ["web", "web.shop"],
+        }})
     );
+    let joined = spec::joined(&owner(), &request, &container);
+    assert!(joined.networks.iter().all(|one| one.endpoint.gw_priority == Some(-1)));
+    assert_eq!(joined.networks.len(), 2);
     let text = r#"{"service":{"network_mode":"none"}}"#;
     let needs = spec::needs(&owner(), &request, &spec::read(text).unwrap());
     assert_eq!(needs.networks, []);
+    assert_eq!(spec::joined(&owner(), &request, &spec::read(text).unwrap()).networks, []);
 }
 
 /// R-RES-7: limits, as of now and of old, are in what the engine is asked to create.

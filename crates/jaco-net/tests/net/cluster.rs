@@ -88,6 +88,7 @@ fn slot(node: u8, network: u32, last: u8) -> Slot {
         spec_hash: SpecHash([0; 32]),
         gpus: Vec::new(),
         addresses: vec![own],
+        joining_since: None,
     };
     Slot {
         id: replica(network, last),

@@ -146,6 +146,7 @@ impl Wire for Instance {
             spec_hash: self.spec_hash.to_wire(),
             gpus: texts(&self.gpus),
             addresses: to_list(&self.addresses),
+            joining_since: self.joining_since.map(|since| since.0),
         }
     }
 
@@ -157,6 +158,7 @@ impl Wire for Instance {
             spec_hash: Wire::from_wire(message.spec_hash)?,
             gpus: shared(message.gpus),
             addresses: list(message.addresses)?,
+            joining_since: message.joining_since.map(Timestamp),
         })
     }
 }

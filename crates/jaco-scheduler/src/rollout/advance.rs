@@ -14,11 +14,11 @@ use super::better_node::OnNodes;
 use super::dependency::{self, Gate};
 use super::failures::{judge_held, judge_prepull, pause};
 use super::goal::{is_news, serving_revision};
-use super::prepull;
 use super::progress::{
     Progress, is_prepulling, is_rolling, is_rolling_back, is_step_renewed, needs_steps,
 };
 use super::step::{Taken, has_target, next_step_at, take_steps, target_of};
+use super::{joining, prepull};
 use crate::draft::{Draft, InstanceDraft, Pass, Roll, ServiceDraft};
 use crate::verdict::{ServiceFacts, Verdict, Wait, agenda};
 
@@ -48,7 +48,8 @@ fn advance_service<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>, gate
         if service.goal().roll != Roll::Forward || is_prepulling(service) {
             return;
         }
-        match gate {
+        let joins = joining::until(pass.input.state, &service.key.deployment, pass.input.now);
+        match joins.map_or(gate, |until| Gate::Waits(Some(until))) {
             Gate::Open => {}
             Gate::Waits(until) => {
                 return until.into_iter().for_each(|until| pass.wake(until));

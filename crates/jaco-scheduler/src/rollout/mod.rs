@@ -5,6 +5,7 @@ mod better_node;
 pub(crate) mod dependency;
 mod failures;
 mod goal;
+mod joining;
 mod prepull;
 mod progress;
 mod siblings;

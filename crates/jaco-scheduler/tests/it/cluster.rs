@@ -12,7 +12,7 @@ use jaco_state::audit::{AuditKind, DEFAULT_AGE, Retention};
 use jaco_state::command::{
     Batch, Change, Command, ConstraintsSet, ConsumerAttach, DeploymentApply, DisabledSet,
     Disabling, JoinTokenIssue, NetworkBegin, NetworkCreate, NewNode, NodeAdmit, NodeDrain,
-    NodeReport, NodeSetAvailability, Observe,
+    NodeReport, NodeSetAvailability, Observe, Running,
 };
 use jaco_state::network::Quarantine;
 use jaco_state::token::JoinToken;
@@ -384,7 +384,7 @@ impl Cluster {
         let services = services.iter().map(|s| (s.0.name.clone(), Arc::new(s.0.clone())));
         let spec = DeploymentSpec { services: services.collect(), ..DeploymentSpec::default() };
         let name = DeploymentName::new(deployment).unwrap();
-        self.commit(DeploymentApply::new(name, spec).into())
+        self.commit(DeploymentApply::new(name, spec).running(Running::JoinNetworks).into())
     }
 
     /// Operators enable or disable these allocations.
@@ -471,13 +471,19 @@ impl Cluster {
             state,
             code: None,
             details: BTreeMap::new(),
-            container_id: String::new(),
+            container_id: "c".to_owned(),
             ports: BTreeMap::new(),
             started_at: None,
             since: self.now,
             exit,
         };
         self.commit(Observe::new(node).observed(vec![seen]).into());
+    }
+
+    /// The container of the current instance is attached to its networks.
+    pub(crate) fn attach_current(&mut self, slot: &Slot) {
+        let joined = Observe::new(slot.current.node).joined(vec![slot.current_id()]);
+        assert_eq!(self.commit(joined.into()), Outcome::Done);
     }
 
     /// Observes the current instance of a replica.

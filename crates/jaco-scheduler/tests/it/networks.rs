@@ -77,6 +77,42 @@ fn rollouts_wait_for_addresses() {
     assert_eq!(images.collect::<Vec<_>>(), [2, 2], "{}", cluster.reasons("shop", "web"));
 }
 
+/// NET-4: a rollout to networks of the cluster begins once what runs is attached to them, or after ten seconds: a node may
+/// be unable to.
+#[test]
+fn rollouts_wait_for_what_joins_their_networks() {
+    let begin = || {
+        let mut cluster = Cluster::of(&HOSTS[..3]);
+        cluster.apply("shop", &[service("web", "web:1").replicas(3)]);
+        cluster.settle();
+        cluster.share_network(60);
+        cluster.apply("shop", &[service("web", "web:2").replicas(3)]);
+        cluster
+    };
+    let news = |cluster: &Cluster| {
+        cluster.state.slots.values().filter(|slot| slot.current.revision.0 == 2).count()
+    };
+    let mut cluster = begin();
+    let plan = cluster.pass();
+    assert_eq!(news(&cluster), 0);
+    assert!(plan.wake_at.is_some_and(|at| at <= cluster.now.after(Millis(10_000))));
+    let joining: Vec<_> = cluster.state.slots.values().cloned().collect();
+    for (at, slot) in joining.iter().enumerate() {
+        assert_eq!(news(&cluster), 0, "{at} of 3 are attached");
+        cluster.attach_current(slot);
+        cluster.pass();
+    }
+    assert_eq!(news(&cluster), 1);
+    let mut cluster = begin();
+    cluster.pass();
+    cluster.advance(Millis(9_999), &[]);
+    cluster.pass();
+    assert_eq!(news(&cluster), 0);
+    cluster.advance(Millis(1), &[]);
+    cluster.pass();
+    assert_eq!(news(&cluster), 1);
+}
+
 /// A node without a router that works takes no replica with networks of the cluster, and the report says why; others
 /// it takes. Replicas that run there stay.
 #[test]

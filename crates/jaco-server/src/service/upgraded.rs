@@ -1,11 +1,11 @@
 //! Whether all members know what a request writes: one that does not would stop at it.
 //!
-//! All that is asked for here came with the first release. What a later one brings waits for that version.
+//! Most of what is asked for here came with the first release. What a later one brings waits for that version.
 
 use jaco_state::ClusterState;
 use jaco_state::apply::deployment::bound::CLUSTER_REPLICAS_MAX;
 use jaco_state::audit::AuditKind;
-use jaco_state::command::EdgeBegin;
+use jaco_state::command::{EdgeBegin, Running};
 use jaco_state::contents::{ContentUsers, NamedContent};
 use jaco_state::notify::{NotifyForm, NotifyTarget};
 use jaco_state::token::{OperatorToken, Proof};
@@ -13,12 +13,23 @@ use jaco_types::{Author, ErrorCode, Rejection, Version};
 
 use crate::member::Member;
 
+/// From which version on instances that run join networks of the cluster.
+const JOINS: Version = Version { major: 0, minor: 2, patch: 0 };
+
 /// Refuses what earlier members do not know. `what` is what there can be once all know it.
 ///
 /// # Errors
 /// `code`, with the members and their versions.
 pub(super) fn by_all(state: &ClusterState, what: &str, code: ErrorCode) -> Result<(), Rejection> {
-    let since = Version::FIRST;
+    since(Version::FIRST, state, what, code)
+}
+
+fn since(
+    since: Version,
+    state: &ClusterState,
+    what: &str,
+    code: ErrorCode,
+) -> Result<(), Rejection> {
     let others = state.nodes.values().filter(|node| !since.is_known_by(&node.facts.version));
     let others: Vec<String> = others
         .map(|node| match node.facts.version.as_str() {
@@ -57,6 +68,16 @@ pub(super) fn traces_are_known(state: &ClusterState) -> bool {
     let mut revisions = state.deployments.values().flat_map(|one| one.revisions.values());
     revisions.any(|record| record.trace.is_some())
         || by_all(state, "applies are traced", ErrorCode::MembersOutdated).is_ok()
+}
+
+/// What becomes of instances that run while their services get networks of the cluster: they stay as they are as long as a
+/// member may not know that they can join these.
+pub(super) fn running(state: &ClusterState) -> Running {
+    let what = "running replicas join networks of the cluster";
+    match since(JOINS, state, what, ErrorCode::MembersOutdated) {
+        Ok(()) => Running::JoinNetworks,
+        Err(_) => Running::Stay,
+    }
 }
 
 /// Whether there is a policy of what deployments may reach, or may be.
@@ -481,6 +502,20 @@ mod tests {
         assert_eq!(replicas_max(&of(own)), Some(100_000));
         assert_eq!(replicas_max(&of("0.0.1")), None);
         assert_eq!(replicas_max(&of("")), None);
+    }
+
+    /// NET-4: who does not know that running replicas join networks gets no entry that says it.
+    #[test]
+    fn joins_wait_for_all_members_to_be_upgraded() {
+        let own = env!("CARGO_PKG_VERSION");
+        let of = |version| ClusterState {
+            nodes: [member(1, own), member(2, version)].into_iter().collect(),
+            ..ClusterState::default()
+        };
+        assert_eq!(running(&of(own)), Running::JoinNetworks);
+        for earlier in ["0.1.0", "0.1.9", ""] {
+            assert_eq!(running(&of(earlier)), Running::Stay, "{earlier:?}");
+        }
     }
 
     /// R-OPS-1: who does not know traces gets no entry with one.

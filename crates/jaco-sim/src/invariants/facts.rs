@@ -28,7 +28,7 @@ pub(crate) struct Facts {
     pub(crate) machines: BTreeMap<MachineIx, BTreeMap<ContainerId, ObservedContainer>>,
     /// What the routers of machines hold.
     pub(super) routers: BTreeMap<MachineIx, RouterHolds>,
-    /// The addresses that instances were started with.
+    /// The addresses that instances were started with, or got while they ran.
     pub(super) addresses: BTreeMap<InstanceId, Vec<InstanceAddress>>,
 }
 

@@ -34,11 +34,12 @@ mod sim_19_finished_once;
 mod sim_20_due_once;
 mod violation;
 
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 use jaco_agent::engine::{ContainerId, ObservedContainer};
 use jaco_state::{ClusterState, Command, Entry, Outcome, apply};
-use jaco_types::{Hostname, StateIndex, Timestamp};
+use jaco_types::{Hostname, InstanceAddress, InstanceId, StateIndex, Timestamp};
 
 use crate::coverage::Coverage;
 use crate::network::MachineIx;
@@ -297,6 +298,11 @@ impl Checker {
         for law in &mut self.laws {
             law.acknowledged(command, outcome);
         }
+    }
+
+    /// Running containers were attached to networks: the containers of a machine have these addresses now.
+    pub(crate) fn attached(&mut self, addresses: BTreeMap<InstanceId, Vec<InstanceAddress>>) {
+        self.facts.addresses.extend(addresses);
     }
 
     pub(crate) fn at_once(&mut self, events: u32, next: &str) {

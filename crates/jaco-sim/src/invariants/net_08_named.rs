@@ -1,17 +1,30 @@
-//! NET-8: a name leads to no address to which no way stands, after each single step of a router.
+//! NET-8: a name leads to no address to which no way stands, after each single step of a router; nor to one that a running
+//! container is to be attached to and is not.
 
 use std::net::Ipv4Addr;
 
 use jaco_dataplane::SitePlan;
-use jaco_types::NetworkId;
+use jaco_state::Command;
+use jaco_state::command::Observe;
+use jaco_types::{InstanceId, NetworkId};
 
-use super::{Facts, Invariant, InvariantViolation, Verdict};
+use super::{Committed, Facts, Invariant, InvariantViolation, Verdict};
 use crate::network::MachineIx;
 
 #[derive(Debug, Default)]
 pub(super) struct Named;
 
 impl Invariant for Named {
+    fn committed(&mut self, facts: &Facts, step: &Committed<'_>) -> Verdict {
+        let Command::Observe(Observe { joined, .. }) = &step.entry.command else { return Ok(()) };
+        let is_attached =
+            |id: &&InstanceId| facts.addresses.get(id).is_some_and(|all| !all.is_empty());
+        match joined.iter().find(|id| !is_attached(id)) {
+            Some(instance) => Err(InvariantViolation::NamedApart { instance: instance.clone() }),
+            None => Ok(()),
+        }
+    }
+
     fn routed(&mut self, facts: &Facts, machine: MachineIx) -> Verdict {
         let Some(holds) = facts.routers.get(&machine) else { return Ok(()) };
         let plan = &holds.plan;

@@ -82,6 +82,8 @@ pub enum InvariantViolation {
     NotReached { subject: String },
     #[error("{name} leads to {address} on machine {machine}, and no way to it stands")]
     NamedWithoutWay { name: String, address: Ipv4Addr, machine: usize },
+    #[error("names lead to {instance}, which is not attached to its networks")]
+    NamedApart { instance: InstanceId },
     #[error("{subject}")]
     OtherReached { subject: String },
     #[error("the router of machine {machine} does not hold its plan: {missing}")]
@@ -121,7 +123,7 @@ impl InvariantViolation {
             Self::FinishedStarted { .. } => "SIM-19",
             Self::DueTwice { .. } | Self::RunsOverlap { .. } | Self::RunLate { .. } => "SIM-20",
             Self::ReachedWithoutNetwork { .. } | Self::NotReached { .. } => "NET-7",
-            Self::NamedWithoutWay { .. } => "NET-8",
+            Self::NamedWithoutWay { .. } | Self::NamedApart { .. } => "NET-8",
             Self::OtherReached { .. } => "NET-9",
             Self::PlanNotHeld { .. } => "NET-12",
             Self::ReleasedWhileNamed { .. } => "NET-14",

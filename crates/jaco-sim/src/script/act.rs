@@ -7,7 +7,7 @@ use jaco_scheduler::rebalance::Goal;
 use jaco_state::command::{
     DeploymentApply, DeploymentDelete, DeploymentRollback, DisabledSet, Disabling, JobStart,
     NetworkBegin, NetworkCreate, NetworkRemove, NodeDrain, NodeRemove, NodeReport,
-    NodeSetAvailability, RegistryRemove, SpecChange,
+    NodeSetAvailability, RegistryRemove, Running, SpecChange,
 };
 use jaco_state::network::{MTU_DEFAULT, POOL_DEFAULT};
 use jaco_state::view::{Convergence, convergence, stopping};
@@ -205,7 +205,8 @@ impl Session {
             self.cluster()?.know_image(&service.image());
         }
         self.applied.insert(name.clone(), services);
-        self.ask(DeploymentApply::new(name, spec).into(), via, answer)
+        let command = DeploymentApply::new(name, spec).running(Running::JoinNetworks);
+        self.ask(command.into(), via, answer)
     }
 
     fn split_via<'a, 'b>(

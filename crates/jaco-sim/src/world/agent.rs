@@ -136,10 +136,10 @@ impl World {
             let asked = AgentEffect { effect: &effect, state, node, membership, silence };
             self.checker.effect(&asked, self.now);
         }
-        if let Effect::Report { observed, gone } = effect {
+        if let Effect::Report { observed, gone, joined } = effect {
             let Some(daemon) = &mut machine.daemon else { return };
             let life = daemon.life;
-            if let Some(after) = daemon.outbox.take(observed, gone) {
+            if let Some(after) = daemon.outbox.take(observed, gone, joined) {
                 self.plan_in(after, Happening::Report { machine: ix, life });
             }
         } else if self.sabotage != Some(Sabotage::NeverStop)
@@ -188,6 +188,10 @@ impl World {
             self.look_at(ix);
         }
         for event in events {
+            if matches!(event, Event::Joined { .. }) {
+                let addresses = self.machines[ix.0].driver.host.addresses(self.now);
+                self.checker.attached(addresses);
+            }
             self.tell_agent(ix, event);
         }
     }

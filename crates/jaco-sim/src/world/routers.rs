@@ -1,6 +1,6 @@
 //! The routers: daemons plan what they hold, and they carry it out step by step.
 
-use jaco_agent::Effect;
+use jaco_agent::{Effect, Event};
 use jaco_types::Millis;
 
 use super::{Happening, World};
@@ -8,6 +8,7 @@ use crate::daemon::View;
 use crate::invariants::RouterHolds;
 use crate::network::MachineIx;
 use crate::router::Due;
+use crate::sabotage::Sabotage;
 
 impl World {
     /// The state of a daemon grew: a moment later it looks at what its router should hold.
@@ -90,6 +91,14 @@ impl World {
             machine.router.wait(request.clone());
             return self.start_ready(ix);
         }
+        if let Effect::Join { request, container } = effect {
+            if self.sabotage == Some(Sabotage::FeignJoins) {
+                let joined = Event::Joined { instance: request.instance, result: Ok(()) };
+                return self.tell_agent(ix, joined);
+            }
+            machine.router.wait_to_join(request, container);
+            return self.start_ready(ix);
+        }
         // A start that waits begins, so that its cancellation is answered like any other.
         if let Effect::CancelStart(instance) = &effect
             && let Some(request) = machine.router.give_up(instance)
@@ -103,6 +112,9 @@ impl World {
         let machine = &mut self.machines[ix.0];
         for request in machine.router.ready() {
             machine.driver.execute(Effect::Start(request), self.now);
+        }
+        for (request, container) in machine.router.ready_to_join() {
+            machine.driver.execute(Effect::Join { request, container }, self.now);
         }
     }
 

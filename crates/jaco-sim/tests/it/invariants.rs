@@ -263,6 +263,18 @@ fn net_8_finds_names_before_routes() {
     finds("NET-8", Sabotage::NamesBeforeRoutes, NETWORKS);
 }
 
+/// An engine that does not attach what its agent then reports as attached.
+#[test]
+fn net_8_finds_names_of_what_is_not_attached() {
+    let script = "nodes n1 n2 n3
+        apply shop web image=web:1 replicas=3 net=default
+        settle
+        network begin
+        again shop
+        settle";
+    finds("NET-8", Sabotage::FeignJoins, script);
+}
+
 /// Routers that take the address of one instance for that of another.
 #[test]
 fn net_9_finds_exchanged_owners() {

@@ -23,6 +23,20 @@ pub struct DeploymentApply {
     pub replicas_max: Option<u64>,
     /// The trace of the request; none if it is not traced, or where a member may not know it.
     pub trace: Option<TraceContext>,
+    /// What becomes of instances that run while their services get networks of the cluster; they stay as they are where a
+    /// member may not know it.
+    pub running: Running,
+}
+
+/// What becomes of instances that run while their services get networks of the cluster instead of their nodes'.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Running {
+    /// They stay as they are.
+    #[default]
+    Stay,
+    /// They get addresses in these networks too, and their containers are attached to them: until they are replaced, they
+    /// and their successors reach each other.
+    JoinNetworks,
 }
 
 impl DeploymentApply {
@@ -36,7 +50,15 @@ impl DeploymentApply {
             reaches: BTreeMap::new(),
             replicas_max: None,
             trace: None,
+            running: Running::Stay,
         }
+    }
+
+    /// Sets [`Self::running`].
+    #[must_use]
+    pub fn running(mut self, running: Running) -> Self {
+        self.running = running;
+        self
     }
 
     /// Sets [`Self::based_on`].

@@ -33,7 +33,7 @@ pub use cluster::{
     OperatorTokenIssue, OperatorTokenRevoke, OperatorTokenRotate, TokensUsed,
 };
 pub use content::{ContentPut, NamedContentPut, NamedContentRemove, RegistryRemove, RegistryStore};
-pub use deployment::{DeploymentApply, DeploymentDelete, DeploymentRollback, RevisionPin};
+pub use deployment::{DeploymentApply, DeploymentDelete, DeploymentRollback, RevisionPin, Running};
 pub use edge::{AcmeNote, CertificateIssue, CertificateRemove, CertificateStore, EdgeBegin};
 pub use image::{COPIES, ImagePush, ImageRemove, ImageTagSet, ImagesHeld, InUse, KEEP_UNUSED};
 pub use job::{EarlierDues, JobDue, JobRewind, JobStart};

@@ -97,13 +97,15 @@ pub struct Observe {
     pub observed: Vec<InstanceObserved>,
     /// Instances of which the node has nothing any more.
     pub gone: Vec<InstanceId>,
+    /// Instances whose running containers are attached to all their networks now.
+    pub joined: Vec<InstanceId>,
 }
 
 impl Observe {
     /// Creates the command, with every option at its default.
     #[must_use]
     pub fn new(node: NodeId) -> Self {
-        Self { node, observed: Vec::new(), gone: Vec::new() }
+        Self { node, observed: Vec::new(), gone: Vec::new(), joined: Vec::new() }
     }
 
     /// Sets [`Self::observed`].
@@ -117,6 +119,13 @@ impl Observe {
     #[must_use]
     pub fn gone(mut self, gone: Vec<InstanceId>) -> Self {
         self.gone = gone;
+        self
+    }
+
+    /// Sets [`Self::joined`].
+    #[must_use]
+    pub fn joined(mut self, joined: Vec<InstanceId>) -> Self {
+        self.joined = joined;
         self
     }
 }

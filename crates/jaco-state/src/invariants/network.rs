@@ -6,7 +6,8 @@ use std::net::Ipv4Addr;
 
 use jaco_types::network::ADDRESS_QUARANTINE;
 use jaco_types::{
-    InstanceAddress, InstanceId, Ipv4Prefix, NetworkId, Revision, ServiceKey, SpecHash, Timestamp,
+    InstanceAddress, InstanceId, Ipv4Prefix, NetworkId, NetworkScope, Revision, ServiceKey,
+    SpecHash, Timestamp,
 };
 
 use super::{Law, Violation, Violations};
@@ -137,11 +138,27 @@ fn check_networks(state: &ClusterState, live: &Live<'_>, found: &mut Violations)
     let is_known = spec.is_some_and(|spec| spec.hash == live.hash);
     let expected = state.networks_of(live.service, live.revision).filter(|_| is_known);
     let Some(expected) = expected else { return };
+    if expected.is_empty() {
+        return check_joined(state, live, found);
+    }
     let expected: Vec<_> = expected.iter().map(|network| (&network.scope, network.reach)).collect();
     let row = |id: &NetworkId| state.networks.rows.get(id).map(|row| (&row.scope, row.reach));
     let own: Option<Vec<_>> = live.addresses.iter().map(|address| row(&address.network)).collect();
     if own.as_ref() != Some(&expected) {
         let subject = format!("{} has other networks than its revision", live.id);
+        found.add(Law::NetworksOfRevision, subject);
+    }
+}
+
+/// An instance of a revision without networks may have joined those of its deployment, and shared ones.
+fn check_joined(state: &ClusterState, live: &Live<'_>, found: &mut Violations) {
+    let is_own = |id: &NetworkId| match state.networks.rows.get(id).map(|row| &row.scope) {
+        Some(NetworkScope::Deployment { deployment, .. }) => *deployment == live.service.deployment,
+        Some(NetworkScope::Shared(_)) => true,
+        None => false,
+    };
+    if !live.addresses.iter().all(|address| is_own(&address.network)) {
+        let subject = format!("{} has joined networks that are not its deployment's", live.id);
         found.add(Law::NetworksOfRevision, subject);
     }
 }

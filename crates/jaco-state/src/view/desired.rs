@@ -33,8 +33,21 @@ pub struct DesiredInstance {
     /// The networks of the cluster that it is attached to, in order; none where its networks are those of its
     /// node.
     pub networks: Vec<AttachedNetwork>,
+    /// How it comes to these networks.
+    pub attachment: Attachment,
     /// Whether it is to be started, or only kept.
     pub role: Role,
+}
+
+/// How an instance comes to its networks of the cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Attachment {
+    /// Its container is created in them.
+    Created,
+    /// Its container was created in networks of its node, and was attached to them while it ran.
+    Joined,
+    /// The same is still to be done.
+    Joining,
 }
 
 /// A network of the cluster, as a node needs it for an instance.
@@ -102,6 +115,7 @@ pub fn desired_on(state: &ClusterState, node: NodeId) -> BTreeMap<InstanceId, De
             digest: state.image_digest(&terminating.service, terminating.revision).cloned(),
             gpus: terminating.gpus.clone(),
             networks: attached(state, &terminating.addresses),
+            attachment: Attachment::Created,
             role: Role::Terminating,
         };
         desired.insert(wanted.id.clone(), wanted);
@@ -198,15 +212,26 @@ fn desired_instance(
     instance: &Instance,
     (role, mode): (Role, ServiceMode),
 ) -> DesiredInstance {
+    let spec = state.service_spec(&slot.service, instance.revision).map(Arc::clone);
     DesiredInstance {
         id: InstanceId { replica: slot.id.clone(), raft_index: instance.raft_index },
         service: slot.service.clone(),
-        spec: state.service_spec(&slot.service, instance.revision).map(Arc::clone),
+        attachment: attachment(spec.as_deref(), instance),
+        spec,
         mode,
         digest: state.image_digest(&slot.service, instance.revision).cloned(),
         gpus: instance.gpus.clone(),
         networks: attached(state, &instance.addresses),
         role,
+    }
+}
+
+fn attachment(spec: Option<&ServiceSpec>, instance: &Instance) -> Attachment {
+    let was_apart = spec.is_some_and(|spec| spec.networks.is_empty());
+    match instance.joining_since {
+        Some(_) => Attachment::Joining,
+        None if was_apart && !instance.addresses.is_empty() => Attachment::Joined,
+        None => Attachment::Created,
     }
 }
 

@@ -20,7 +20,9 @@ mod serving;
 pub use backup::{BACKUP_PAUSE_MAX, backup_tried_at};
 pub use contents::users;
 pub use convergence::{Convergence, Convergences, convergence, convergences};
-pub use desired::{AttachedNetwork, DesiredInstance, Role, desired_on, prepull_on, stopping};
+pub use desired::{
+    AttachedNetwork, Attachment, DesiredInstance, Role, desired_on, prepull_on, stopping,
+};
 pub use disabled::describe;
 pub use envelopes::{envelopes, envelopes_of};
 pub use kek::{HeldKeys, KekDuty, kek_duty, key_holders, needed_keys, sealing_key};

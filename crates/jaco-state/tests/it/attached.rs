@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use jaco_state::command::{DeploymentApply, NetworkBegin, Previous, ReplaceCause};
+use jaco_state::command::{DeploymentApply, NetworkBegin, Previous, ReplaceCause, Running};
 use jaco_state::{Change, Command, NewInstance, Outcome};
 use jaco_types::spec::{Attachment, NetworkRef, NetworkSpec, ServiceSpec};
 use jaco_types::{
@@ -51,6 +51,12 @@ pub(crate) fn deploy_networks(
     let mut spec = spec(&[web]);
     spec.networks = networks.iter().map(|(key, spec)| (network_name(key), *spec)).collect();
     DeploymentApply::new(deployment(name), spec).into()
+}
+
+/// The same apply, by which instances that run join the networks.
+pub(crate) fn joining(command: Command) -> Command {
+    let Command::DeploymentApply(apply) = command else { panic!("an apply: {command:?}") };
+    apply.running(Running::JoinNetworks).into()
 }
 
 /// An apply of one service that is attached to a shared network.

@@ -15,7 +15,7 @@ use jaco_types::{
 };
 use proptest::prelude::*;
 
-use crate::attached::{begin, deploy_networks, deploy_shared, network_name, networked};
+use crate::attached::{begin, deploy_networks, deploy_shared, joining, network_name, networked};
 use crate::history::{History, admit, deployment, join_token, key, seen};
 
 const NAMES: [&str; 2] = ["blog", "shop"];
@@ -38,6 +38,7 @@ enum Step {
     Batch(Vec<Tick>),
     Observe(u64, usize, ReplicaState),
     Gone(u64, usize),
+    Joined(u64, usize),
     Wait(u64),
 }
 
@@ -92,6 +93,7 @@ fn step() -> impl Strategy<Value = Step> {
         8 => proptest::collection::vec(tick(), 0..6).prop_map(Step::Batch),
         6 => (1..4u64, 0..12usize, state).prop_map(|(node, slot, state)| Step::Observe(node, slot, state)),
         4 => (1..4u64, 0..12usize).prop_map(|(node, slot)| Step::Gone(node, slot)),
+        2 => (1..4u64, 0..12usize).prop_map(|(node, slot)| Step::Joined(node, slot)),
         3 => (0..90u64).prop_map(Step::Wait),
     ]
 }
@@ -207,10 +209,10 @@ fn command(history: &History, step: &Step) -> Option<Command> {
                 .collect();
             // As admission does it: the networks are part of what the hash is of.
             let image = format!("{image}{networks:?}");
-            deploy_networks(NAMES[*name], &digest_of(&image), &networks)
+            joining(deploy_networks(NAMES[*name], &digest_of(&image), &networks))
         }
         Step::DeployShared(name, image) => {
-            deploy_shared(NAMES[*name], &format!("{image}shared"), "backbone")
+            joining(deploy_shared(NAMES[*name], &format!("{image}shared"), "backbone"))
         }
         Step::Rollback(name) => DeploymentRollback::new(deployment(NAMES[*name])).into(),
         Step::Delete(name) => DeploymentDelete::new(deployment(NAMES[*name])).into(),
@@ -257,6 +259,10 @@ fn command(history: &History, step: &Step) -> Option<Command> {
         Step::Gone(node, n) => {
             let node = place_of(state, *node, *n)?;
             Observe::new(node).gone(vec![instance(state, *n)?]).into()
+        }
+        Step::Joined(node, n) => {
+            let node = place_of(state, *node, *n)?;
+            Observe::new(node).joined(vec![instance(state, *n)?]).into()
         }
         Step::Wait(_) => return None,
     })

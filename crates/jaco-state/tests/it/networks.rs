@@ -4,22 +4,22 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 use jaco_state::command::{
-    DeploymentDelete, DeploymentRollback, NetworkCreate, NetworkRemove, NetworkResize, NodeRemove,
-    Observe, Previous,
+    Batch, DeploymentDelete, DeploymentRollback, NetworkCreate, NetworkRemove, NetworkResize,
+    NodeRemove, Observe, Previous, ReplaceCause,
 };
 use jaco_state::invariants::violations;
-use jaco_state::view::{Convergence, convergence};
+use jaco_state::view::{Attachment, Convergence, convergence, desired_on};
 use jaco_state::{Change, Outcome};
 use jaco_types::rollout::NO_ADDRESS;
 use jaco_types::spec::NetworkSpec;
 use jaco_types::{
     Completion, ErrorCode, Millis, NetworkReach, NetworkScope, NodeId, NodeStatus, ReplicaState,
-    Revision, Scheduling, Unplaced,
+    Revision, Scheduling, Timestamp, Unplaced,
 };
 
 use crate::attached::{
-    addresses, attached, begin, deploy_attached, network_name, networked, start, start_again,
-    subnet,
+    addresses, attached, begin, deploy_attached, joining, network_name, networked, new_instance,
+    start, start_again, subnet,
 };
 use crate::history::{History, deployment, key, replica, seen};
 
@@ -353,4 +353,82 @@ fn changed_networks_are_named() {
     history.apply(deploy_attached("shop", "web:1", &["default", "back"]));
     let event = "apply changes=web: networks deployment=shop revision=2 services=web";
     assert_eq!(history.last_event(), event);
+}
+
+/// Since when replica `index` of `shop/web` is to be attached to its networks.
+fn joining_since(history: &History, index: u64) -> Option<Timestamp> {
+    let slot = history.state.slots.get(&replica(&format!("shop-web-{index}"))).unwrap();
+    slot.current.joining_since
+}
+
+/// NET-4: what runs while its deployment moves to networks of the cluster gets addresses in these, and is attached to them
+/// once its own node says so. What does not run yet, or no more, is left as it is, and a plan that was made before stays
+/// right.
+#[test]
+fn running_replicas_join_the_networks_of_their_deployment() {
+    let mut history = networked();
+    history.apply(deploy_attached("shop", "web:1", &[]));
+    for index in 0..4 {
+        start(&mut history, index);
+    }
+    observe(&mut history, 0, ReplicaState::Running);
+    observe(&mut history, 1, ReplicaState::Pulling);
+    observe(&mut history, 2, ReplicaState::Failed);
+    observe(&mut history, 3, ReplicaState::Degraded);
+    let before = history.state.clone();
+    history.apply(deploy_attached("shop", "web:2", &["default", "back"]));
+    assert!((0..4).all(|index| addresses(&history, index).is_empty()), "nobody asked for it");
+    history.state = before;
+    history.apply(joining(deploy_attached("shop", "web:2", &["default", "back"])));
+    assert_eq!(addresses(&history, 0), ["10.65.1.3", "10.65.0.3"], "in the order of attachment");
+    assert_eq!(addresses(&history, 3), ["10.65.1.4", "10.65.0.4"]);
+    assert!([1, 2].iter().all(|index| addresses(&history, *index).is_empty()));
+    assert_eq!(joining_since(&history, 0), Some(history.now));
+    assert_eq!(violations(&history.state), vec![]);
+    let desired = desired_on(&history.state, N1);
+    let id = history.state.slots.get(&replica("shop-web-0")).unwrap().current_id();
+    assert_eq!(desired[&id].attachment, Attachment::Joining);
+    assert_eq!(desired[&id].networks.len(), 2);
+    // Nobody else says it.
+    let n2 = history.join("n2");
+    history.apply(Observe::new(n2).joined(vec![id.clone()]).into());
+    assert!(joining_since(&history, 0).is_some());
+    let based_on = history.state.index;
+    history.apply(Observe::new(N1).joined(vec![id.clone()]).into());
+    assert_eq!((joining_since(&history, 0), addresses(&history, 0).len()), (None, 2));
+    assert_eq!(desired_on(&history.state, N1)[&id].attachment, Attachment::Joined);
+    let instance = new_instance(&history, N1);
+    let change = Change::SlotReplace {
+        id: replica("shop-web-0"),
+        instance,
+        previous: Previous::Retire,
+        cause: ReplaceCause::SpecChanged,
+        consecutive_failures: 0,
+    };
+    let batch = Batch::new(based_on, vec![change]);
+    assert_eq!(history.apply(batch.into()), Outcome::Done, "the plan is not stale");
+    assert_eq!(addresses(&history, 0), ["10.65.1.5", "10.65.0.5"]);
+    assert_eq!(violations(&history.state), vec![]);
+    // What it had is given again a minute after it is gone, as ever.
+    history.batch(vec![Change::SlotSettle { id: replica("shop-web-0") }]);
+    assert!(history.state.networks.quarantine.contains(&id));
+    history.apply(Observe::new(N1).gone(vec![id.clone()]).into());
+    history.now = history.now.after(Millis(60_000));
+    history.apply(Observe::new(N1).into());
+    assert!(!history.state.networks.quarantine.contains(&id));
+}
+
+/// NET-4: more than half of a network stays free for the successors of what joins it.
+#[test]
+fn replicas_that_join_leave_room_for_their_successors() {
+    let mut history = networked();
+    history.apply(deploy_attached("shop", "web:1", &[]));
+    for index in 0..40 {
+        start(&mut history, index);
+        observe(&mut history, index, ReplicaState::Running);
+    }
+    history.apply(joining(attached("shop", "web:2", &[("default", Some(26))])));
+    let joined = (0..40).filter(|index| !addresses(&history, *index).is_empty()).count();
+    assert_eq!(joined, 30, "of 60");
+    assert_eq!(violations(&history.state), vec![]);
 }

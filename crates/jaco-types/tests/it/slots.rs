@@ -13,6 +13,7 @@ fn instance(raft_index: u64) -> Instance {
         revision: Revision(1),
         spec_hash: SpecHash([0; 32]),
         addresses: Vec::new(),
+        joining_since: None,
         gpus: Vec::new(),
     }
 }

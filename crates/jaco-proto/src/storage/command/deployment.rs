@@ -1,7 +1,9 @@
 //! Commands about deployments and their revisions.
 
 use bytes::Bytes;
-use jaco_state::command::{DeploymentApply, DeploymentDelete, DeploymentRollback, RevisionPin};
+use jaco_state::command::{
+    DeploymentApply, DeploymentDelete, DeploymentRollback, RevisionPin, Running,
+};
 use jaco_state::deployment::Pin;
 use jaco_types::{Revision, TraceContext};
 
@@ -14,7 +16,7 @@ impl Wire for DeploymentApply {
     type Message = wire::DeploymentApply;
 
     fn to_wire(&self) -> wire::DeploymentApply {
-        let Self { name, spec, based_on, reaches, replicas_max, trace } = self;
+        let Self { name, spec, based_on, reaches, replicas_max, trace, running } = self;
         wire::DeploymentApply {
             name: name.to_wire(),
             spec: Some(spec.to_wire()),
@@ -22,6 +24,7 @@ impl Wire for DeploymentApply {
             reaches: reaches.iter().map(reaches_to_wire).collect(),
             replicas_max: *replicas_max,
             trace: trace.to_wire(),
+            joins_networks: *running == Running::JoinNetworks,
         }
     }
 
@@ -36,6 +39,10 @@ impl Wire for DeploymentApply {
             )?,
             replicas_max: message.replicas_max,
             trace: Wire::from_wire(message.trace)?,
+            running: match message.joins_networks {
+                true => Running::JoinNetworks,
+                false => Running::Stay,
+            },
         })
     }
 }

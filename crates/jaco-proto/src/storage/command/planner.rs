@@ -77,8 +77,9 @@ impl Wire for Observe {
     type Message = wire::Observe;
 
     fn to_wire(&self) -> wire::Observe {
-        let Self { node, observed, gone } = self;
-        wire::Observe { node: node.0, observed: to_list(observed), gone: to_list(gone) }
+        let Self { node, observed, gone, joined } = self;
+        let (observed, gone, joined) = (to_list(observed), to_list(gone), to_list(joined));
+        wire::Observe { node: node.0, observed, gone, joined }
     }
 
     fn from_wire(message: wire::Observe) -> Result<Self, Problem> {
@@ -86,6 +87,7 @@ impl Wire for Observe {
             node: NodeId(message.node),
             observed: list(message.observed)?,
             gone: list(message.gone)?,
+            joined: list(message.joined)?,
         })
     }
 }

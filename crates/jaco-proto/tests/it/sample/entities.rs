@@ -158,6 +158,7 @@ pub(crate) fn slot() -> Slot {
         spec_hash: hash(),
         gpus: Vec::new(),
         addresses: Vec::new(),
+        joining_since: None,
     };
     Slot {
         id: replica_id(),

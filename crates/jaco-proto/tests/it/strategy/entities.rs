@@ -218,13 +218,15 @@ pub(crate) fn termination() -> impl Strategy<Value = Termination> {
 
 pub(crate) fn instance() -> impl Strategy<Value = Instance> {
     let addresses = vec(instance_address(), 0..3);
-    (index(), new_instance(), addresses).prop_map(|(raft_index, new, addresses)| Instance {
+    let parts = (index(), new_instance(), addresses, option::of(moment()));
+    parts.prop_map(|(raft_index, new, addresses, joining_since)| Instance {
         raft_index,
         node: new.node,
         revision: new.revision,
         spec_hash: new.spec_hash,
         gpus: new.gpus,
         addresses,
+        joining_since,
     })
 }
 

@@ -274,6 +274,7 @@ mod tests {
             revision: Revision(1),
             spec_hash: SpecHash([0; 32]),
             addresses: Vec::new(),
+            joining_since: None,
             gpus: Vec::new(),
         }
     }

@@ -74,7 +74,8 @@ impl Write for v1::ApplyRequest {
         let max = member.store.read(upgraded::replicas_max);
         let command = DeploymentApply::new(name.clone(), spec).based_on(based_on).reaches(reaches);
         let trace = place.filter(|_| member.store.read(upgraded::traces_are_known));
-        let command = command.replicas_max(max).trace(trace).into();
+        let running = member.store.read(upgraded::running);
+        let command = command.replicas_max(max).trace(trace).running(running).into();
         if request.dry_run {
             required(&request.require_survive)?;
             let (revision, change, preview) = forecast_apply(member, by, command).await?;

@@ -22,10 +22,10 @@ use super::content;
 use super::edge;
 use super::images;
 use super::job;
-use super::network::{address, wanted as networks};
+use super::network::{address, join, wanted as networks};
 use super::policy;
 use crate::audit::AuditKind;
-use crate::command::{DeploymentApply, DeploymentDelete, Entry, Outcome, SpecChange};
+use crate::command::{DeploymentApply, DeploymentDelete, Entry, Outcome, Running, SpecChange};
 use crate::deployment::{Deployment, Pin, RevisionRecord};
 use crate::state::ClusterState;
 use crate::view::slots_of;
@@ -39,7 +39,7 @@ pub(in crate::apply) fn apply_spec(
     command: &DeploymentApply,
     audit: &mut Audit<'_>,
 ) -> Outcome {
-    let DeploymentApply { name, spec, based_on, reaches, replicas_max, trace } = command;
+    let DeploymentApply { name, spec, based_on, reaches, replicas_max, trace, running } = command;
     let based_on = *based_on;
     let checked = check_base(state, name, based_on)
         .and_then(|()| check(state, name, spec))
@@ -70,6 +70,9 @@ pub(in crate::apply) fn apply_spec(
         }
         note_privileges(name, *revision, Admitted { spec, reaches }, audit);
         edge::settle(state, entry.at, name, audit);
+        if *running == Running::JoinNetworks {
+            join::begin(state, entry, name);
+        }
     }
     outcome
 }

@@ -6,6 +6,7 @@
 //!
 //! ```text
 //! address      addresses of instances, and their quarantine
+//! join         addresses of instances that run while their deployment moves to the cluster's networks
 //! mesh         addresses of nodes
 //! operator     commands of operators
 //! subnet       which part of the pool a new network gets
@@ -13,6 +14,7 @@
 //! ```
 
 pub(super) mod address;
+pub(super) mod join;
 pub(super) mod mesh;
 pub(super) mod operator;
 mod subnet;

@@ -406,6 +406,7 @@ fn finish_slot(
     with_slot(state, index, id, |slot| {
         slot.desired_state = DesiredState::Finished(completion);
         slot.current.addresses.clear();
+        slot.current.joining_since = None;
         slot.restarts = RestartCount { consecutive, exhausted };
     });
 }
@@ -492,6 +493,7 @@ fn stamp(instance: &NewInstance, index: StateIndex) -> Instance {
         spec_hash: instance.spec_hash,
         gpus: instance.gpus.clone(),
         addresses: Vec::new(),
+        joining_since: None,
     }
 }
 

@@ -3,7 +3,7 @@
 use jaco_types::{InstanceId, NodeId};
 
 use crate::apply::cluster::{is_member, unknown_node};
-use crate::apply::network::address;
+use crate::apply::network::{address, join};
 use crate::command::{Entry, Observe, Outcome};
 use crate::state::ClusterState;
 
@@ -14,7 +14,7 @@ pub(in crate::apply) fn record(
     entry: &Entry,
     command: &Observe,
 ) -> Outcome {
-    let Observe { node, observed, gone } = command;
+    let Observe { node, observed, gone, joined } = command;
     let node = *node;
     if !is_member(state, node) {
         return unknown_node(node);
@@ -31,6 +31,9 @@ pub(in crate::apply) fn record(
         } else if state.observed.get(&seen.id) != Some(seen) {
             state.observed.insert(seen.id.clone(), seen.clone());
         }
+    }
+    for id in joined {
+        join::end(state, node, id);
     }
     address::expire(state, entry.at);
     Outcome::Done
