@@ -48,10 +48,14 @@ pub(crate) fn content(file: &str, word: &str) -> ExitCode {
 
 pub(crate) struct Answer {
     pub(crate) status: u16,
-    body: String,
+    pub(crate) body: String,
 }
 
-fn probe(url: &str) -> io::Result<Answer> {
+/// One request to the first address that the name of a URL has now.
+///
+/// # Errors
+/// If it has none, or as [`ask`].
+pub(crate) fn probe(url: &str) -> io::Result<Answer> {
     let (authority, path) = split(url)?;
     let address = authority.to_socket_addrs()?.next().ok_or_else(|| bad("name has no address"))?;
     ask(&address, &authority, &path)

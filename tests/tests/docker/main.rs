@@ -23,6 +23,7 @@ mod jobs;
 mod lifecycle;
 mod mesh;
 mod minority;
+mod moving;
 mod networks;
 mod node_loss;
 mod orders;

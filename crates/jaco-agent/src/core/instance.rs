@@ -49,6 +49,9 @@ pub(super) struct Tracked {
     networks: Option<BTreeSet<NetworkId>>,
     /// Whether its container was created in networks of this node and attached to those later.
     was_apart: bool,
+    /// How often it could not be attached to those, and when that is tried again.
+    join_failures: u32,
+    join_at: Option<Timestamp>,
     image: Image,
     failures: u32,
     retry_at: Option<Timestamp>,
@@ -62,8 +65,6 @@ pub(super) enum Join {
     Open,
     /// The engine was asked, and has not answered.
     Asked,
-    /// The engine could not; it is asked again at the next look at everything.
-    Failed,
     /// The container cannot be attached.
     Refused,
     /// The container is attached.
@@ -298,11 +299,24 @@ impl Tracked {
         })
     }
 
-    /// Its running container, if that is to be attached to its networks now.
-    pub(super) fn to_join(&self) -> Option<ContainerId> {
+    /// Its running container, if that is to be attached to its networks now. A time to try it that has passed is
+    /// forgotten.
+    pub(super) fn to_join(&mut self, now: Timestamp) -> Option<ContainerId> {
+        self.join_at.take_if(|at| *at <= now);
+        let is_due = self.join == Join::Open && self.join_at.is_none();
         let is_joining = self.desired.as_ref()?.attachment == Attachment::Joining;
-        let seen = self.container.as_ref().filter(|_| is_joining && self.join == Join::Open)?;
-        self.is_up().then(|| seen.container.clone())
+        let seen = self.container.as_ref().filter(|_| is_joining && is_due && self.is_up())?;
+        Some(seen.container.clone())
+    }
+
+    pub(super) fn fail_to_join(&mut self, now: Timestamp) {
+        self.join = Join::Open;
+        self.join_failures = self.join_failures.saturating_add(1);
+        self.join_at = Some(now.after(back_off(self.join_failures)));
+    }
+
+    pub(super) fn join_at(&self) -> Option<Timestamp> {
+        self.join_at
     }
 
     /// Whether it is to be reported as attached to its networks, which is done once.

@@ -251,7 +251,8 @@ impl AgentCore {
     /// When to send [`Event::Wake`]; `None` if nothing is scheduled.
     #[must_use]
     pub fn wake_at(&self) -> Option<Timestamp> {
-        let instances = self.instances.values().filter_map(Tracked::retry_at);
+        let instances = self.instances.values();
+        let instances = instances.flat_map(|it| it.retry_at().into_iter().chain(it.join_at()));
         instances.chain(self.prepulls.retry_at()).min()
     }
 
@@ -314,7 +315,7 @@ impl AgentCore {
         for tracked in self.instances.values_mut() {
             tracked.forget_past_retry(now);
         }
-        self.join_networks(effects);
+        self.join_networks(now, effects);
         self.cancel_idle_pulls(effects);
         self.report(now, effects);
         self.sweep_networks(effects);
@@ -404,9 +405,9 @@ impl AgentCore {
     }
 
     /// Attaches running containers to networks of the cluster that their instances got while they ran.
-    fn join_networks(&mut self, effects: &mut Vec<Effect>) {
+    fn join_networks(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
         for (id, tracked) in &mut self.instances {
-            let Some(container) = tracked.to_join() else { continue };
+            let Some(container) = tracked.to_join(now) else { continue };
             let Some(request) = tracked.request(id) else { continue };
             tracked.join = Join::Asked;
             effects.push(Effect::Join { request, container });

@@ -39,9 +39,6 @@ impl AgentCore {
             Event::EventsLost => self.request_list(effects),
             Event::Tick => {
                 self.networks.retry();
-                for tracked in self.instances.values_mut().filter(|it| it.join == Join::Failed) {
-                    tracked.join = Join::Open;
-                }
                 self.request_list(effects);
             }
             Event::Pulled { pull, result } => {
@@ -54,12 +51,11 @@ impl AgentCore {
             Event::Stopped { instance, result } => self.note_stopped(&instance, result, now),
             Event::Removed { instance, result } => self.note_removed(&instance, result, now),
             Event::Joined { instance, result } => {
-                if let Some(tracked) = self.instances.get_mut(&instance) {
-                    tracked.join = match result {
-                        Ok(()) => Join::Done,
-                        Err(StartError::Unsupported { .. }) => Join::Refused,
-                        Err(_) => Join::Failed,
-                    };
+                let Some(tracked) = self.instances.get_mut(&instance) else { return };
+                match result {
+                    Ok(()) => tracked.join = Join::Done,
+                    Err(StartError::Unsupported { .. }) => tracked.join = Join::Refused,
+                    Err(_) => tracked.fail_to_join(now),
                 }
             }
             Event::NetworksRemoved(result) => self.networks.removed(result),

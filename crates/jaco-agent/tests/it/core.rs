@@ -878,9 +878,8 @@ fn running_containers_join_networks_of_the_cluster() {
     let container = node.driver.host.list(node.now)[0].container.clone();
     let joins = |node: &Node| node.count(|effect| matches!(effect, Effect::Join { .. }));
     let reported = |node: &Node| -> Vec<InstanceId> {
-        let joined = node.effects.iter().filter_map(|effect| match effect {
-            Effect::Report { joined, .. } => Some(joined.clone()),
-            _ => None,
+        let joined = node.effects.iter().map(|effect| {
+            if let Effect::Report { joined, .. } = effect { joined.clone() } else { Vec::new() }
         });
         joined.flatten().collect()
     };

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::check;
 use crate::http::{Request, Response};
 use crate::say;
 
@@ -88,6 +89,7 @@ impl Workload {
             "/env" => Response::ok(self.environment()),
             "/stats" => Response::ok(self.stats()),
             "/burn" => burn(request.number("ms").unwrap_or(100)),
+            "/upstream" => self.ask_upstream(),
             "/slow" => slow(request.number("ms").unwrap_or(100)),
             "/cpu" => self.work(request.number("millis").unwrap_or(0)),
             "/memory" => self.hold(request.number("mib").unwrap_or(0)),
@@ -135,6 +137,18 @@ impl Workload {
         match tell(ledger, id) {
             Ok(()) => Response::ok(format!("recorded {id}\n")),
             Err(error) => Response::new(503, format!("{ledger}: {error}\n")),
+        }
+    }
+
+    /// Asks another server, and passes its answer along.
+    fn ask_upstream(&self) -> Response {
+        let Some(url) = self.env.get("HELLO_UPSTREAM") else {
+            return Response::new(404, "there is no HELLO_UPSTREAM\n");
+        };
+        match check::probe(url) {
+            Ok(answer) if (200..300).contains(&answer.status) => Response::ok(answer.body),
+            Ok(answer) => Response::new(502, format!("{url}: {}\n", answer.status)),
+            Err(error) => Response::new(502, format!("{url}: {error}\n")),
         }
     }
 

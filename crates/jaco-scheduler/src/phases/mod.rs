@@ -3,6 +3,7 @@
 mod carry_out;
 mod create;
 mod drain;
+mod moving;
 mod node_status;
 mod record;
 mod report;

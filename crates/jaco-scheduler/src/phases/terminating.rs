@@ -4,6 +4,7 @@
 use jaco_state::Change;
 use jaco_types::{Consumer, Millis, TerminatingInstance, Timestamp};
 
+use super::moving;
 use crate::draft::{Draft, Pass};
 use crate::input::PlanInput;
 
@@ -39,8 +40,12 @@ fn last_heartbeat(
 pub(crate) fn release(draft: &mut Draft<'_>) {
     let input = draft.pass.input;
     for terminating in input.state.terminating.values() {
-        let due = terminating.since.after(patience(&input, terminating));
-        if input.now >= due || is_over(terminating, &draft.pass) {
+        let kept_until = moving::kept_until(&draft.pass, terminating);
+        let due =
+            kept_until.unwrap_or_else(|| terminating.since.after(patience(&input, terminating)));
+        let is_over = has_ended(terminating, &draft.pass)
+            || kept_until.is_none() && draft.pass.consumers.release(terminating);
+        if input.now >= due || is_over {
             draft.pass.changes.push(Change::TerminatingRemove { id: terminating.id.clone() });
             continue;
         }
@@ -58,10 +63,11 @@ fn patience(input: &PlanInput<'_>, terminating: &TerminatingInstance) -> Millis 
     drain.map_or(input.config.routing_patience, |drain| drain.length().max(Millis(1)))
 }
 
-fn is_over(terminating: &TerminatingInstance, pass: &Pass<'_>) -> bool {
+/// Whether nothing of it runs any more, as far as anybody can tell.
+fn has_ended(terminating: &TerminatingInstance, pass: &Pass<'_>) -> bool {
     let row = pass.nodes.find(terminating.node).map(|at| pass.nodes.row(at));
     let is_reachable = row.is_some_and(|row| row.status.is_working());
-    let has_ended =
+    let is_gone =
         pass.input.state.observed.get(&terminating.id).is_none_or(|seen| seen.state.is_over());
-    !is_reachable || has_ended || pass.consumers.release(terminating)
+    !is_reachable || is_gone
 }

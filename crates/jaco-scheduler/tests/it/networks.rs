@@ -3,7 +3,8 @@
 use jaco_scheduler::Planner;
 use jaco_state::Outcome;
 use jaco_state::command::NetworkRemove;
-use jaco_types::{Millis, NetworkName, Timestamp};
+use jaco_types::spec::{Dependency, DependencyCondition, DependencyRequirement};
+use jaco_types::{Millis, NetworkName, ServiceName, Timestamp};
 use proptest::prelude::*;
 
 use crate::cluster::{BACKBONE, Cluster, service};
@@ -111,6 +112,86 @@ fn rollouts_wait_for_what_joins_their_networks() {
     cluster.advance(Millis(1), &[]);
     cluster.pass();
     assert_eq!(news(&cluster), 1);
+}
+
+/// `web` asks `api`, on one node, in networks of the node; both are about to move to the cluster's.
+fn moving(needs: &[Dependency]) -> Cluster {
+    let services = |version: u8| {
+        let of = |name: &str, needs: &[Dependency]| {
+            service(name, &format!("{name}:{version}")).replicas(1).with(|spec| {
+                spec.update.monitor = Some(Millis(0));
+                spec.depends_on = needs.to_vec();
+            })
+        };
+        [of("web", needs), of("api", &[])]
+    };
+    let mut cluster = Cluster::of(&HOSTS[..1]);
+    cluster.attach("edge", Millis::from_secs(600));
+    cluster.apply("shop", &services(1));
+    cluster.settle();
+    cluster.share_network(60);
+    cluster.apply("shop", &services(2));
+    let slots: Vec<_> = cluster.state.slots.values().cloned().collect();
+    slots.iter().for_each(|slot| cluster.attach_current(slot));
+    cluster
+}
+
+/// `web` depends on it.
+fn api() -> Dependency {
+    let (service, condition) = (ServiceName::new("api").unwrap(), DependencyCondition::Healthy);
+    Dependency { service, condition, required: DependencyRequirement::Required }
+}
+
+fn leaving(cluster: &Cluster) -> Vec<String> {
+    cluster.state.terminating.keys().map(|id| id.replica.to_string()).collect()
+}
+
+/// One turn: the planner, then what it started runs, then consumers know of the endpoints.
+fn turn(cluster: &mut Cluster) {
+    cluster.pass();
+    cluster.run_all();
+    cluster.pass();
+    let newest = cluster.state.index;
+    cluster.acknowledge("edge", newest);
+    cluster.pass();
+}
+
+/// NET-4: what is replaced while its deployment moves runs as long as others on its node know it by the engine's names: those
+/// that are still to be replaced, and those that depend on it until they are gone.
+#[test]
+fn replaced_replicas_wait_for_those_that_know_them_by_the_engine() {
+    let mut cluster = moving(&[api()]);
+    turn(&mut cluster);
+    assert_eq!(leaving(&cluster), ["shop-api-0"], "web is not replaced yet");
+    turn(&mut cluster);
+    assert_eq!(leaving(&cluster), ["shop-api-0"], "web stops, and is there");
+    cluster.clear_up();
+    cluster.pass();
+    assert_eq!(leaving(&cluster), [""; 0]);
+    // Where none depends on the other, they end together, once nobody asks either.
+    let mut cluster = moving(&[]);
+    cluster.pass();
+    cluster.run_all();
+    cluster.pass();
+    assert_eq!(leaving(&cluster), ["shop-api-0", "shop-web-0"]);
+    let newest = cluster.state.index;
+    cluster.acknowledge("edge", newest);
+    cluster.pass();
+    assert_eq!(leaving(&cluster), [""; 0]);
+}
+
+/// NET-4: nothing is kept for ever: what others wait for has an end.
+#[test]
+fn replaced_replicas_wait_for_two_minutes_at_most() {
+    let mut cluster = moving(&[api()]);
+    turn(&mut cluster);
+    let web = cluster.state.slots.values().find(|slot| slot.service.service.as_str() == "web");
+    assert!(web.is_some_and(|slot| slot.retiring.is_some()));
+    cluster.advance(Millis(119_000), &[]);
+    assert!(leaving(&cluster).contains(&"shop-api-0".to_owned()));
+    cluster.advance(Millis(1_000), &[]);
+    cluster.pass();
+    assert!(!leaving(&cluster).contains(&"shop-api-0".to_owned()));
 }
 
 /// A node without a router that works takes no replica with networks of the cluster, and the report says why; others

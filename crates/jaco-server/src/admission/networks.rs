@@ -231,8 +231,7 @@ pub(super) fn migration(present: Option<&Deployment>, wanted: &DeploymentSpec) -
     let attached = wanted.services.values().filter(|service| !service.networks.is_empty());
     let services: Vec<String> = attached.map(|service| service.name.to_string()).collect();
     Some(format!(
-        "the networks of {} become the cluster's: all replicas of {} are replaced, once; until a \
-         service is, the other ones do not reach it",
+        "the networks of {} become the cluster's: all replicas of {} are replaced, once",
         present.name,
         services.join(", ")
     ))

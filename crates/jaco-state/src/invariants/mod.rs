@@ -56,7 +56,7 @@ pub enum Law {
     AddressInNetwork,
     /// NET-3: an address is in quarantine after its holder is gone.
     AddressQuarantined,
-    /// NET-4: an instance has exactly the networks of its revision.
+    /// NET-4: an instance has exactly the networks of its revision, or joined those of its deployment while it ran.
     NetworksOfRevision,
     /// NET-5: a route and a published port have one owner each, whose desired spec has it and the service that it
     /// goes to; a certificate that a route names is there.
