@@ -301,7 +301,7 @@ impl Tracked {
 
     /// Its running container, if that is to be attached to its networks now. A time to try it that has passed is
     /// forgotten.
-    pub(super) fn to_join(&mut self, now: Timestamp) -> Option<ContainerId> {
+    pub(super) fn due_to_join(&mut self, now: Timestamp) -> Option<ContainerId> {
         self.join_at.take_if(|at| *at <= now);
         let is_due = self.join == Join::Open && self.join_at.is_none();
         let is_joining = self.desired.as_ref()?.attachment == Attachment::Joining;

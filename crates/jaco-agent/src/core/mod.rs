@@ -407,7 +407,7 @@ impl AgentCore {
     /// Attaches running containers to networks of the cluster that their instances got while they ran.
     fn join_networks(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
         for (id, tracked) in &mut self.instances {
-            let Some(container) = tracked.to_join(now) else { continue };
+            let Some(container) = tracked.due_to_join(now) else { continue };
             let Some(request) = tracked.request(id) else { continue };
             tracked.join = Join::Asked;
             effects.push(Effect::Join { request, container });
