@@ -24,8 +24,7 @@ GET /socket (an upgrade that echoes messages of four bytes), GET /websocket (one
 GET /download?mib=N and POST /upload (bytes that both ends know), POST /record?id=N (a line to the server at
 HELLO_LEDGER, which takes it with a byte) and POST /control/healthy /control/unhealthy /control/exit?code=N; over
 HTTP/2 in clear the gRPC methods hello.Ledger/Record (the same) and hello.Events/Watch; its environment is
-HELLO_VERSION, HELLO_HEALTHY_AFTER_MS, HELLO_UNHEALTHY_AFTER_MS, HELLO_DRAIN_MS, HELLO_LEDGER,
-HELLO_UPSTREAM.";
+HELLO_VERSION, HELLO_HEALTHY_AFTER_MS, HELLO_UNHEALTHY_AFTER_MS, HELLO_UPSTREAM, HELLO_DRAIN_MS, HELLO_LEDGER.";
 
 /// What the program was asked to be.
 #[derive(Debug, PartialEq, Eq)]

@@ -4,6 +4,7 @@
 use jaco_state::ClusterState;
 use jaco_state::network::Quarantine;
 use jaco_state::view::{is_running, slots_of};
+use jaco_types::unit::Resources;
 use jaco_types::{
     DesiredState, InstanceId, Millis, NodeId, Revision, ServiceKey, TerminatingInstance, Timestamp,
 };
@@ -45,14 +46,26 @@ fn is_replaced(state: &ClusterState, id: &InstanceId) -> bool {
     })
 }
 
-/// Whether another service of the deployment has an instance on the node that is still to be replaced.
+/// Whether another service of the deployment has an instance on the node that is still to be replaced, and none whose
+/// successor may need the room that is reserved for this one.
 fn others_serve(state: &ClusterState, own: &ServiceKey, node: NodeId) -> bool {
     let others = slots_of(state, &own.deployment).filter(|slot| slot.service != *own);
-    let mut instances =
+    let instances =
         others.flat_map(|slot| slot.instances().map(move |(id, one)| (&slot.service, id, one)));
-    instances.any(|(service, id, one)| {
-        one.node == node && is_apart(state, service, one.revision) && is_running(state, &id)
-    })
+    let mut serving = instances.filter(|(service, id, one)| {
+        one.node == node && is_apart(state, service, one.revision) && is_running(state, id)
+    });
+    let keeps_room = reserves(state, own);
+    let Some((first, ..)) = serving.next() else { return false };
+    let needs_room = reserves(state, first) || serving.any(|(other, ..)| reserves(state, other));
+    !(keeps_room && needs_room)
+}
+
+/// Whether a service reserves anything of its nodes.
+fn reserves(state: &ClusterState, service: &ServiceKey) -> bool {
+    let deployment = state.deployments.get(&service.deployment);
+    let spec = deployment.and_then(|known| known.spec().services.get(&service.service));
+    spec.is_some_and(|spec| spec.reservation != Resources::default() || spec.gpus.is_some())
 }
 
 /// Those of other services of the deployment that leave the node with it.

@@ -116,14 +116,20 @@ fn rollouts_wait_for_what_joins_their_networks() {
 
 /// `web` asks `api`, on one node, in networks of the node; both are about to move to the cluster's.
 fn moving(needs: &[Dependency]) -> Cluster {
+    moving_with(needs, [0, 0])
+}
+
+/// The same; they reserve so many thousandths of a processor.
+fn moving_with(needs: &[Dependency], reserved: [u64; 2]) -> Cluster {
     let services = |version: u8| {
-        let of = |name: &str, needs: &[Dependency]| {
-            service(name, &format!("{name}:{version}")).replicas(1).with(|spec| {
+        let of = |name: &str, needs: &[Dependency], reserved| {
+            let made = service(name, &format!("{name}:{version}")).replicas(1);
+            made.reserves(reserved, 0).with(|spec| {
                 spec.update.monitor = Some(Millis(0));
                 spec.depends_on = needs.to_vec();
             })
         };
-        [of("web", needs), of("api", &[])]
+        [of("web", needs, reserved[0]), of("api", &[], reserved[1])]
     };
     let mut cluster = Cluster::of(&HOSTS[..1]);
     cluster.attach("edge", Millis::from_secs(600));
@@ -178,6 +184,16 @@ fn replaced_replicas_wait_for_those_that_know_them_by_the_engine() {
     cluster.acknowledge("edge", newest);
     cluster.pass();
     assert_eq!(leaving(&cluster), [""; 0]);
+}
+
+/// NET-4: what reserves room that its neighbour's successor may need is not kept for that neighbour.
+#[test]
+fn replaced_replicas_keep_no_room_from_their_neighbours() {
+    for (reserved, kept) in [([100, 100], 0), ([100, 0], 1), ([0, 100], 1)] {
+        let mut cluster = moving_with(&[api()], reserved);
+        turn(&mut cluster);
+        assert_eq!(leaving(&cluster).len(), kept, "{reserved:?}");
+    }
 }
 
 /// NET-4: nothing is kept for ever: what others wait for has an end.

@@ -9,7 +9,11 @@ use jaco_state::command::{EdgeBegin, Running};
 use jaco_state::contents::{ContentUsers, NamedContent};
 use jaco_state::notify::{NotifyForm, NotifyTarget};
 use jaco_state::token::{OperatorToken, Proof};
-use jaco_types::{Author, ErrorCode, Rejection, Version};
+use jaco_state::view::slots_of;
+use jaco_types::spec::DeploymentSpec;
+use jaco_types::{
+    Author, DeploymentName, DesiredState, ErrorCode, Rejection, ServiceKey, Slot, Version,
+};
 
 use crate::member::Member;
 
@@ -71,13 +75,32 @@ pub(super) fn traces_are_known(state: &ClusterState) -> bool {
 }
 
 /// What becomes of instances that run while their services get networks of the cluster: they stay as they are as long as a
-/// member may not know that they can join these.
-pub(super) fn running(state: &ClusterState) -> Running {
-    let what = "running replicas join networks of the cluster";
-    match since(JOINS, state, what, ErrorCode::MembersOutdated) {
-        Ok(()) => Running::JoinNetworks,
-        Err(_) => Running::Stay,
+/// member may not know that they can join these. Where none of them does, the entry says nothing that an earlier version
+/// would not know: a member may go back to that.
+pub(super) fn running(
+    state: &ClusterState,
+    name: &DeploymentName,
+    spec: &DeploymentSpec,
+) -> Running {
+    let is_attached = |service: &ServiceKey| {
+        spec.services.get(&service.service).is_some_and(|wanted| !wanted.networks.is_empty())
+    };
+    let is_apart = |slot: &Slot| {
+        let mut specs = slot
+            .instances()
+            .filter_map(|(_, instance)| state.service_spec(&slot.service, instance.revision));
+        slot.desired_state == DesiredState::Active && specs.any(|own| own.networks.is_empty())
+    };
+    let moves = slots_of(state, name).any(|slot| is_attached(&slot.service) && is_apart(slot));
+    match moves && joins_are_known(state) {
+        true => Running::JoinNetworks,
+        false => Running::Stay,
     }
+}
+
+fn joins_are_known(state: &ClusterState) -> bool {
+    let what = "running replicas join networks of the cluster";
+    since(JOINS, state, what, ErrorCode::MembersOutdated).is_ok()
 }
 
 /// Whether there is a policy of what deployments may reach, or may be.
@@ -512,9 +535,9 @@ mod tests {
             nodes: [member(1, own), member(2, version)].into_iter().collect(),
             ..ClusterState::default()
         };
-        assert_eq!(running(&of(own)), Running::JoinNetworks);
+        assert!(joins_are_known(&of(own)));
         for earlier in ["0.1.0", "0.1.9", ""] {
-            assert_eq!(running(&of(earlier)), Running::Stay, "{earlier:?}");
+            assert!(!joins_are_known(&of(earlier)), "{earlier:?}");
         }
     }
 
