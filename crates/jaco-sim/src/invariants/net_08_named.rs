@@ -17,9 +17,11 @@ pub(super) struct Named;
 impl Invariant for Named {
     fn committed(&mut self, facts: &Facts, step: &Committed<'_>) -> Verdict {
         let Command::Observe(Observe { joined, .. }) = &step.entry.command else { return Ok(()) };
+        // What has ended meanwhile has no name.
+        let is_up = |id: &InstanceId| facts.live().any(|seen| seen.instance == *id);
         let is_attached =
-            |id: &&InstanceId| facts.addresses.get(id).is_some_and(|all| !all.is_empty());
-        match joined.iter().find(|id| !is_attached(id)) {
+            |id: &InstanceId| facts.addresses.get(id).is_some_and(|all| !all.is_empty());
+        match joined.iter().find(|id| is_up(id) && !is_attached(id)) {
             Some(instance) => Err(InvariantViolation::NamedApart { instance: instance.clone() }),
             None => Ok(()),
         }
