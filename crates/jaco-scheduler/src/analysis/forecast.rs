@@ -148,6 +148,10 @@ pub fn forecast(input: &PlanInput<'_>) -> Forecast {
     Forecast { moves, last, end, state, signals, now }
 }
 
+fn report(reports: &mut BTreeMap<NodeId, Observe>, node: NodeId) -> &mut Observe {
+    reports.entry(node).or_insert_with(|| Observe::new(node))
+}
+
 /// The copy, and the planner's last reason about each replica.
 struct World<'a> {
     state: ClusterState,
@@ -263,8 +267,7 @@ impl World<'_> {
 
     fn run_and_drop(&mut self) {
         let jobs = self.jobs();
-        let mut reports: BTreeMap<NodeId, (Vec<InstanceObserved>, Vec<InstanceId>)> =
-            BTreeMap::new();
+        let mut reports: BTreeMap<NodeId, Observe> = BTreeMap::new();
         for id in self.restless() {
             let slot = self.state.slots.get(&id);
             for (id, instance) in slot.iter().flat_map(|slot| slot.instances()) {
@@ -275,7 +278,10 @@ impl World<'_> {
                 if !is_settled && self.takes_part(instance.node) {
                     let is_job = slot.is_some_and(|slot| jobs.contains(&slot.service));
                     let seen = slot.map(|slot| self.obeyed(slot, &id, instance.node, is_job));
-                    reports.entry(instance.node).or_default().0.extend(seen);
+                    report(&mut reports, instance.node).observed.extend(seen);
+                }
+                if instance.joining_since.is_some() && self.takes_part(instance.node) {
+                    report(&mut reports, instance.node).joined.push(id);
                 }
             }
             let first = InstanceId { replica: id.clone(), raft_index: StateIndex(0) };
@@ -285,16 +291,13 @@ impl World<'_> {
                     .is_some_and(|slot| slot.kept_instances().any(|(kept, _)| kept == seen.id))
                     || self.state.terminating.contains(&seen.id);
                 if !is_kept && self.takes_part(seen.node) {
-                    reports.entry(seen.node).or_default().1.push(seen.id.clone());
+                    report(&mut reports, seen.node).gone.push(seen.id.clone());
                 }
             }
         }
         self.at_rest = Some(AtRest::of(&self.state));
-        for (node, (observed, gone)) in reports {
-            self.commit(
-                Identity::Node { id: node },
-                Observe::new(node).observed(observed).gone(gone).into(),
-            );
+        for (node, report) in reports {
+            self.commit(Identity::Node { id: node }, report.into());
         }
     }
 

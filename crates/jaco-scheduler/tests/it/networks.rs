@@ -114,6 +114,24 @@ fn rollouts_wait_for_what_joins_their_networks() {
     assert_eq!(news(&cluster), 1);
 }
 
+/// R-CLI-2, NET-4: the forecast of a move attaches what runs, as nodes do, and has all of its steps.
+#[test]
+fn the_forecast_of_a_move_has_all_steps() {
+    let mut cluster = Cluster::of(&HOSTS[..3]);
+    let web = |image: &str| {
+        service("web", image).replicas(3).with(|spec| spec.update.monitor = Some(Millis(0)))
+    };
+    cluster.apply("shop", &[web("web:1")]);
+    cluster.settle();
+    cluster.share_network(60);
+    cluster.apply("shop", &[web("web:2")]);
+    let forecast = jaco_scheduler::forecast(&cluster.input());
+    assert_eq!((forecast.end, forecast.moves.len()), (jaco_scheduler::forecast::End::Rest, 3));
+    // What nobody attached is waited for ten seconds.
+    let taken = forecast.now.since(cluster.now);
+    assert!(taken < Millis(10_000), "{taken:?}");
+}
+
 /// `web` asks `api`, on one node, in networks of the node; both are about to move to the cluster's.
 fn moving(needs: &[Dependency]) -> Cluster {
     moving_with(needs, [0, 0])
