@@ -43,7 +43,7 @@ pub fn reaches(canonical: &str) -> Result<BTreeSet<Reach>, ModelError> {
         found.insert(Reach::new(ReachKind::Privileged, ""));
     }
     found.extend(namespaces(service));
-    found.extend(service.volumes.iter().filter_map(|mount| of_mount(mount, &container)));
+    found.extend(service.volumes.iter().filter_map(of_mount));
     found.extend(container.volumes.values().filter_map(of_volume));
     found.extend(service.cap_add.iter().filter_map(|name| capability(name)));
     found.extend(devices(service));
@@ -75,10 +75,10 @@ fn namespaces(service: &Service<'_>) -> impl Iterator<Item = Reach> {
     of_host.map(|(name, _)| Reach::new(ReachKind::HostNamespace, name))
 }
 
-/// What is shipped is no part of the node.
-fn of_mount(mount: &Mount<'_>, container: &Container<'_>) -> Option<Reach> {
+/// What is below the compose file is no part of the node: it is uploaded, or data of the deployment, in a volume of its own.
+fn of_mount(mount: &Mount<'_>) -> Option<Reach> {
     let source = mount.source.as_deref()?;
-    let is_of_node = mount.kind == MountKind::Bind && !container.files.contains_key(source);
+    let is_of_node = mount.kind == MountKind::Bind && source.starts_with('/');
     is_of_node.then(|| of_path(source))
 }
 

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use bollard::Docker;
 use bollard::models::{Ipam, IpamConfig, Network, NetworkCreateRequest, NetworkInspect};
@@ -14,6 +15,12 @@ use tokio::sync::OnceCell;
 use crate::error::{NOT_FOUND, engine_error, status};
 use crate::names;
 use crate::spec::{NeededNetwork, NetworkOrigin, NetworkReach};
+
+/// How often a network is looked for whose subnet is taken: another node that shares the engine may be making it.
+const LOOKS: u32 = 20;
+
+/// Between two such looks.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// Networks known to exist.
 ///
@@ -167,11 +174,19 @@ async fn ensure_cluster_network(
         }
         Err(error) => {
             let error = engine_error(error);
-            if let Some(found) = find(docker, name).await? {
-                return is_of_cluster(owner, attached, &found).map_err(in_use);
+            let is_taken = matches!(&error, EngineError::Refused { reason } if is_overlap(reason));
+            // The engine knows the subnet of the other node's request a moment before the network's name.
+            let looks = if is_taken { LOOKS } else { 1 };
+            for look in 0..looks {
+                if let Some(found) = find(docker, name).await? {
+                    return is_of_cluster(owner, attached, &found).map_err(in_use);
+                }
+                if look + 1 < looks {
+                    tokio::time::sleep(LOOK_AGAIN).await;
+                }
             }
             match error {
-                EngineError::Refused { reason } if is_overlap(&reason) => Err(in_use(reason)),
+                EngineError::Refused { reason } if is_taken => Err(in_use(reason)),
                 other @ (EngineError::Refused { .. } | EngineError::Unreachable { .. }) => {
                     Err(other.into())
                 }

@@ -33,6 +33,8 @@ fn service_json(service: &ServiceInfo) -> Value {
         "completes_as": non_empty(&service.completes_as),
         "desired": service.desired,
         "running": service.running,
+        "completed": (service.completed > 0).then_some(service.completed),
+        "disabled": (service.disabled > 0).then_some(service.disabled),
         "updated": service.updated,
         "spec_hash": service.spec_hash,
         "serving": (!service.serving.is_empty())

@@ -38,6 +38,8 @@ pub struct Json<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     image_digest: Option<&'a str>,
     in_routing: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    joining_since: Option<String>,
     node: &'a str,
     ports: Vec<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -79,6 +81,7 @@ impl<'a> Json<'a> {
             image: non_empty(&replica.image),
             image_digest: non_empty(&replica.image_digest),
             in_routing: replica.in_routing,
+            joining_since: rfc3339(replica.joining_since_ms),
             node: &replica.node,
             ports: ports(replica).iter().map(Port::json).collect(),
             pull: replica.pull.as_ref().map(pull::json),
@@ -115,6 +118,7 @@ fn terminating_json(terminating: &TerminatingInfo) -> Value {
         "node": terminating.node,
         "raft_index": terminating.raft_index,
         "container_id": non_empty(&terminating.container_id),
+        "in_node_networks": terminating.in_node_networks.then_some(true),
         "reason": "terminating",
         "since": rfc3339(terminating.since_ms),
         "waits_for": terminating.waits_for,

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use openraft::ServerState;
 use openraft::async_runtime::WatchReceiver as _;
+use openraft::{Instant as _, ServerState};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
 
 use crate::machine::{MachineStore, StateMachine};
@@ -36,6 +36,12 @@ impl LeaderActivity {
     pub(crate) fn record(&self) {
         let elapsed = self.start.elapsed().as_millis();
         self.at.store(u64::try_from(elapsed).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    /// Records that a quorum acknowledged this node, which leads, so long ago: it had contact then.
+    pub(crate) fn record_before(&self, age: Duration) {
+        let at = self.start.elapsed().saturating_sub(age).as_millis();
+        self.at.fetch_max(u64::try_from(at).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     /// Time since the last message.
@@ -76,7 +82,7 @@ pub(crate) async fn run<M: StateMachine>(
         let is_open = match mode {
             TimerMode::Heartbeats => tokio::select! {
                 changed = metrics.changed() => changed.is_ok(),
-                () = trigger_heartbeats(&core, timing.heartbeat) => false,
+                () = trigger_heartbeats(&core, &last_message, timing.heartbeat) => false,
             },
             TimerMode::Ticking { until } | TimerMode::Stopped { until } => {
                 // Most waits end with the timeout.
@@ -122,15 +128,22 @@ fn mode_of(
     }
 }
 
-/// Triggers heartbeats until the core has stopped.
+/// Triggers heartbeats until the core has stopped, and records when a quorum answered: a node that leads no more
+/// knows by that how old its state is.
 async fn trigger_heartbeats<M: StateMachine>(
     core: &openraft::Raft<TypeConfig, MachineStore<M>>,
+    last_message: &LeaderActivity,
     every: Duration,
 ) {
     let mut beats = interval(every);
     beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         beats.tick().await;
+        let metrics = core.metrics();
+        let acknowledged = metrics.borrow_watched().last_quorum_acked.map(|at| at.elapsed());
+        if let Some(age) = acknowledged {
+            last_message.record_before(age);
+        }
         if core.trigger().heartbeat().await.is_err() {
             return;
         }
@@ -142,6 +155,20 @@ mod tests {
     use super::*;
 
     const TICKER_PAUSE: Duration = Duration::from_millis(200);
+
+    /// R-CLI-10: what a node knows of the last contact is never taken back, and has the age of what it learns late.
+    #[tokio::test(start_paused = true)]
+    async fn contact_has_the_age_of_its_acknowledgement() {
+        let activity = LeaderActivity::new();
+        tokio::time::advance(Duration::from_secs(60)).await;
+        assert_eq!(activity.age(), Duration::from_secs(60));
+        activity.record_before(Duration::from_secs(8));
+        assert_eq!(activity.age(), Duration::from_secs(8));
+        activity.record_before(Duration::from_secs(20));
+        assert_eq!(activity.age(), Duration::from_secs(8), "later contact counts");
+        activity.record_before(Duration::from_secs(90));
+        assert_eq!(activity.age(), Duration::from_secs(8));
+    }
 
     /// R-LOOP-1: a silent leader is detected by the core's own timer, whose ticker runs again
     /// before the shortest election timeout ends.

@@ -92,12 +92,16 @@ fn total(changes: &[PlannedChange]) -> Option<String> {
 
 /// A sentence for each service whose replicas stop before their successors start.
 fn stops_first(changes: &[PlannedChange]) -> Vec<String> {
-    let changes = changes.iter().filter(|change| change.order == "stop_first");
+    let of_choice = |change: &&PlannedChange| {
+        // One that has failed serves nobody.
+        change.order == "stop_first" && change.reason != "failed"
+    };
+    let changes = changes.iter().filter(of_choice);
     let services: BTreeSet<String> =
         changes.map(|change| format!("{}/{}", change.deployment, change.service)).collect();
     let sentence = |service: &String| {
         format!(
-            "{service} stops each replica before its successor starts: it writes to a volume, holds a host port, has no room for both, or `order` says so"
+            "{service} stops each replica before its successor starts: it is a job, writes to a volume, holds a host port, has no room for both, or `order` says so"
         )
     };
     services.iter().map(sentence).collect()

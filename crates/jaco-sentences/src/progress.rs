@@ -103,12 +103,28 @@ fn service_line(
     deployment: &DeploymentInfo,
     service: &ServiceInfo,
 ) -> String {
-    let mut line = format!("{} {}/{} running", service.name, service.running, service.desired);
+    let mut line = format!("{} {}", service.name, running_of(service));
     if let Some(rollout) = rollout(status, deployment, service) {
         line.push_str(", ");
         line.push_str(&rollout);
     }
     line
+}
+
+/// How many replicas run of those that are desired, and how many have completed: `2/3 running`, `1/1 completed`.
+fn running_of(service: &ServiceInfo) -> String {
+    let ServiceInfo { running, completed, desired, .. } = service;
+    match (running, completed) {
+        (_, 0) => format!("{running}/{desired} running"),
+        (0, _) => format!("{completed}/{desired} completed"),
+        (_, _) => format!("{running}/{desired} running, {completed} completed"),
+    }
+}
+
+/// Of the desired replicas of a service, those that are as they should be: they run, or have completed.
+#[must_use]
+pub fn fulfilled(service: &ServiceInfo) -> u32 {
+    service.running.saturating_add(service.completed)
 }
 
 /// The state of a service in one line without its name.
@@ -118,8 +134,7 @@ pub fn service_text(
     deployment: &DeploymentInfo,
     service: &ServiceInfo,
 ) -> String {
-    let running = format!("{}/{} running", service.running, service.desired);
-    let parts = std::iter::once(running)
+    let parts = std::iter::once(running_of(service))
         .chain(rollout(status, deployment, service))
         .chain(service.unplaced.iter().map(reason::of_unplaced));
     parts.collect::<Vec<_>>().join(", ")

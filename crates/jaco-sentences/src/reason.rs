@@ -13,6 +13,8 @@ const LAST_LINE_MAX: usize = 100;
 
 /// What follows the name of a service that is waited for in the fact since when that runs. No name has a slash.
 const SINCE: &str = "/since_ms";
+/// The same in the fact that it has failed for good.
+const FAILED: &str = "/failed";
 
 /// What a replica may wait for before it has an instance, as the planner calls it.
 const WAITS: [&str; 5] = [
@@ -37,6 +39,9 @@ pub fn of_replica(replica: &ReplicaInfo) -> String {
     let fact = |key: &str| replica.details.get(key).map(|value| one_line(value));
     let mut parts = Vec::new();
     parts.push(match replica.code.as_str() {
+        "" if replica.state == "pending" && replica.restart_at_ms > 0 => {
+            "it is restarted after a pause, because it failed".to_owned()
+        }
         // The state says it.
         "" | "pulling" => String::new(),
         "image_pull_failed" => "the image cannot be pulled".to_owned(),
@@ -46,7 +51,10 @@ pub fn of_replica(replica: &ReplicaInfo) -> String {
         "container_missing" => "its container was removed from outside".to_owned(),
         "engine_error" => "the container engine refused it".to_owned(),
         "restart_exhausted" => match fact("consecutive_failures") {
-            Some(failures) => format!("it failed {failures} times and is not restarted any more"),
+            Some(failures) => {
+                let times = count(failures.parse().unwrap_or_default(), "time");
+                format!("it failed {times} and is not restarted any more")
+            }
             None if has_timed_out(replica) => {
                 "it did not run within the time of its rollout step and is not tried any more"
                     .to_owned()
@@ -195,8 +203,13 @@ pub fn sentence(reason: &str, details: &HashMap<String, String>) -> String {
             &["node", "replica"],
         ),
         "waiting_for_dependency" => {
-            let waits = facts.iter().filter(|(key, _)| !key.ends_with(SINCE));
+            let waits = facts.iter().filter(|(key, _)| !key.contains('/'));
             let waits = waits.map(|(service, condition)| {
+                if facts.contains_key(format!("{service}{FAILED}").as_str()) {
+                    return format!(
+                        "{service} has failed and is not run again before the next apply"
+                    );
+                }
                 let since = facts.get(format!("{service}{SINCE}").as_str());
                 condition_text(service, condition, since.map(String::as_str))
             });
@@ -317,6 +330,11 @@ mod tests {
             &[("migrate", "service_completed_successfully"), ("migrate/since_ms", "1767225600000")],
             "2 replicas not started: migrate has not completed and has been running since \
              2026-01-01T00:00:00Z",
+        );
+        check(
+            "waiting_for_dependency",
+            &[("migrate", "service_completed_successfully"), ("migrate/failed", "yes")],
+            "2 replicas not started: migrate has failed and is not run again before the next apply",
         );
         check(
             "no_room_to_roll",

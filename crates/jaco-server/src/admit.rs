@@ -33,7 +33,7 @@ impl Member {
         });
         checked.inspect_err(|rejection| {
             if rejection.code == ErrorCode::PermissionDenied {
-                self.refusals.note(&source(author), rejection);
+                self.refusals.note(&source(author), &author.by, rejection);
             }
         })
     }

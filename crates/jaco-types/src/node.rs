@@ -137,6 +137,9 @@ pub struct Drain {
 }
 
 impl Drain {
+    /// The timeout of one that is begun although data keeps some replicas on the node: they never leave, by choice. Ten years.
+    pub const WITHOUT_DATA: Millis = Millis::from_secs(10 * 365 * 24 * 3600);
+
     /// When it times out, unless a replica leaves before.
     #[must_use]
     pub const fn due(&self) -> Timestamp {

@@ -114,7 +114,11 @@ impl DeploymentPage<'_> {
             table.row(vec![
                 one.name.clone().into(),
                 badge::state(&one.status),
-                of_wanted(one.running, one.desired, "replicas that run"),
+                of_wanted(
+                    progress::fulfilled(one),
+                    one.desired,
+                    "replicas that run or have completed",
+                ),
                 of_wanted(one.updated, one.desired, "replicas with the newest spec"),
                 one.image.clone().into(),
                 together(placement.collect()),

@@ -77,7 +77,7 @@ fn question(next: &Link) -> Vec<Element> {
         .id("token-help")
         .with("An admin issues one on a node: ")
         .with(el("code").with("jaco token issue NAME --role viewer"))
-        .with(". Role viewer is enough for all pages. Without one: ")
+        .with(". Role viewer is enough for all pages but logs. Without one: ")
         .with(el("code").with("jaco ui"))
         .with(" prints a link that signs in whoever runs it.");
     let signed_in = el("p")

@@ -7,7 +7,7 @@ use jaco_proto::v1::{
 use jaco_sentences::attention::{self, Attention, Severity, Subject};
 use jaco_sentences::node::{ListedNode, listed};
 use jaco_sentences::quantity::{count, natural_order};
-use jaco_sentences::service;
+use jaco_sentences::{progress, service};
 
 use crate::badge::{self, Mood, shaped};
 use crate::cells::{Table, ago, is_current, of_wanted, section, sentence};
@@ -166,7 +166,11 @@ impl OverviewPage<'_> {
             table.row(vec![
                 el("a").href(&link).with(deployment.name.clone()).into(),
                 badge::state(&deployment.status),
-                of_wanted(sum(|it| it.running), sum(|it| it.desired), "replicas that run"),
+                of_wanted(
+                    sum(progress::fulfilled),
+                    sum(|it| it.desired),
+                    "replicas that run or have completed",
+                ),
                 deployment.revision.to_string().into(),
                 ago(deployment.updated_at_ms, frame.now_ms),
                 notes.into(),

@@ -428,7 +428,7 @@ async fn audit_handshake_failures(
         let message = format!("handshake failed: {}", failure.reason);
         let rejection = Rejection::new(ErrorCode::CertificateInvalid, message)
             .with("unreported", failure.unreported.to_string());
-        refusals.note(&failure.source.ip().to_string(), &rejection);
+        refusals.note(&failure.source.ip().to_string(), &Identity::Anonymous, &rejection);
     }
 }
 

@@ -1,13 +1,17 @@
 //! Daemons that stand still for longer than a node may be silent, as those of a machine that is suspended do.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jaco_testkit::{Cluster, Engine, eventually, stays, v1};
 
-use crate::scenario::{containers, deploy};
+use crate::scenario::{apply_request, containers, deploy};
 
 /// Half as much again as the time without a heartbeat after which a node counts as down.
 const FROZEN: Duration = Duration::from_secs(12);
+
+/// How long after a node knows the successor of a leader that hangs a write is made that was sent to that one: without the
+/// successor it would be waited for four seconds, of which an election takes one or two.
+const HANDED_OVER: Duration = Duration::from_secs(1);
 
 /// For how long nothing may come of it: a node that is wrongly silent counts as down after 8 s.
 const WATCHED: Duration = Duration::from_secs(12);
@@ -71,4 +75,34 @@ async fn leader_that_was_frozen_judges_nobody() {
     })
     .await;
     stays(WATCHED, "only the frozen node was declared down", &wanted, down).await;
+}
+
+/// R-LOOP-1, R-CLI-8: a write that a leader has which hangs is made by its successor, soon after the node that sent it knows
+/// that one, and not when the time for an answer is over.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_that_a_hung_leader_has_is_made_by_its_successor() {
+    let cluster = Cluster::start(3, Engine::Fake).await;
+    let leader = cluster.leader().await;
+    let asked = &cluster.nodes[(leader + 1) % 3];
+    let name = cluster.nodes[leader].name.clone();
+    cluster.nodes[leader].pause();
+    let write = async {
+        let applied = asked.client().apply(apply_request("shop", "web:1", 1)).await;
+        (applied.map(|applied| applied.revision), Instant::now())
+    };
+    let successor = async {
+        loop {
+            let status = asked.client().status(v1::ClusterStatusRequest {}).await;
+            let leader = status.map(|status| status.leader).unwrap_or_default();
+            if !leader.is_empty() && leader != name {
+                return Instant::now();
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let ((applied, done), known) = tokio::join!(write, successor);
+    cluster.nodes[leader].resume();
+    assert_eq!(applied.expect("its successor makes it"), 1);
+    let after = done.saturating_duration_since(known);
+    assert!(after < HANDED_OVER, "{after:?} after the successor was known");
 }

@@ -15,6 +15,10 @@ use crate::spec::ImageSpec;
 /// rollout.
 const REFUSALS_MAX: u32 = 3;
 
+/// Consecutive attempts that a registry does not answer after which a pull counts as failed: with the pauses between them
+/// half a minute, in which a name server or a registry is restarted.
+const UNANSWERED_MAX: u32 = 6;
+
 /// The images to pre-pull.
 #[derive(Debug, Default)]
 pub(super) struct Prepulls(BTreeMap<ImageNeed, Image>);
@@ -24,6 +28,8 @@ struct Image {
     spec: ImageSpec,
     stage: Stage,
     failures: u32,
+    /// Attempts that the registry did not answer.
+    unanswered: u32,
     retry_at: Option<Timestamp>,
 }
 
@@ -38,7 +44,7 @@ enum Stage {
     Ready {
         digest: Option<ImageDigest>,
     },
-    /// Failed; retried up to [`REFUSALS_MAX`] refusals.
+    /// Failed; retried up to [`REFUSALS_MAX`] refusals, or [`UNANSWERED_MAX`] attempts that were not answered.
     Failed {
         reason: String,
     },
@@ -55,7 +61,13 @@ impl Prepulls {
         for (need, spec) in desired {
             if !self.0.contains_key(need) {
                 let spec = ImageSpec::of(spec, need.digest.as_ref());
-                let image = Image { spec, stage: Stage::Inspecting, failures: 0, retry_at: None };
+                let image = Image {
+                    spec,
+                    stage: Stage::Inspecting,
+                    failures: 0,
+                    unanswered: 0,
+                    retry_at: None,
+                };
                 self.0.entry(need.clone()).or_insert(image).begin(effects);
             }
         }
@@ -116,6 +128,7 @@ impl Prepulls {
                 Err(error @ PullError::Unreachable { .. }) => {
                     image.fail(&error.to_string(), Blame::Engine, now);
                 }
+                Err(PullError::Unanswered { reason }) => image.fail(reason, Blame::Registry, now),
                 Err(PullError::Refused { reason }) => image.fail(reason, Blame::Image, now),
             }
         }
@@ -129,7 +142,7 @@ impl Prepulls {
         effects: &mut Vec<Effect>,
     ) {
         for image in self.0.values_mut().filter(|image| image.spec.pull.is_from(registries)) {
-            image.failures = 0;
+            (image.failures, image.unanswered) = (0, 0);
             if matches!(image.stage, Stage::Failed { .. }) {
                 image.retry_at = None;
                 image.begin(effects);
@@ -156,9 +169,9 @@ impl Prepulls {
     pub(super) fn attempts(&self) -> impl Iterator<Item = (Arc<str>, PullAttempts)> + '_ {
         self.0.values().filter_map(|image| {
             let attempts = match &image.stage {
-                Stage::Pulling => PullAttempts { made: image.failures + 1, next_at: None },
+                Stage::Pulling => PullAttempts { made: image.tried() + 1, next_at: None },
                 Stage::Failed { .. } => {
-                    PullAttempts { made: image.failures, next_at: image.retry_at }
+                    PullAttempts { made: image.tried(), next_at: image.retry_at }
                 }
                 Stage::Inspecting | Stage::ResolvingDigest | Stage::Ready { .. } => return None,
             };
@@ -176,10 +189,11 @@ impl Prepulls {
     }
 }
 
-/// Whether a failure tells something about the image.
+/// What a failure tells something about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Blame {
     Image,
+    Registry,
     Engine,
 }
 
@@ -193,14 +207,24 @@ impl Image {
         effects.push(Effect::Find(self.spec.pull.clone()));
     }
 
+    /// The attempts that failed, by what the registry said or did not say.
+    fn tried(&self) -> u32 {
+        self.failures + self.unanswered
+    }
+
     fn fail(&mut self, reason: &str, blame: Blame, now: Timestamp) {
         let reason = format!("{}: {reason}", self.spec.pull.image);
-        self.failures += u32::from(blame == Blame::Image);
-        if self.failures >= REFUSALS_MAX {
+        match blame {
+            // It answered.
+            Blame::Image => (self.failures, self.unanswered) = (self.failures + 1, 0),
+            Blame::Registry => self.unanswered += 1,
+            Blame::Engine => {}
+        }
+        if self.failures >= REFUSALS_MAX || self.unanswered >= UNANSWERED_MAX {
             return self.fail_permanently(reason);
         }
         self.stage = Stage::Failed { reason };
-        self.retry_at = Some(now.after(back_off(self.failures.max(1))));
+        self.retry_at = Some(now.after(back_off(self.tried().max(1))));
     }
 
     fn fail_permanently(&mut self, reason: String) {
@@ -220,6 +244,49 @@ impl Image {
                 ImageReadiness::Failed { reason: reason.clone() }
             }
             Stage::Failed { reason } => ImageReadiness::Waiting { reason: reason.clone() },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// R-ROLL-5: a registry that does not answer is tried for half a minute; an answer of it begins that anew, and what tells
+    /// nothing about it never ends.
+    #[test]
+    fn a_registry_that_does_not_answer_is_tried_again() {
+        let fresh = || Image {
+            spec: ImageSpec {
+                pull: PullRequest { image: "web:1".into(), platform: None },
+                policy: PullPolicy::Missing,
+            },
+            stage: Stage::Pulling,
+            failures: 0,
+            unanswered: 0,
+            retry_at: None,
+        };
+        let (mut image, mut now) = (fresh(), Timestamp(0));
+        for _ in 1..UNANSWERED_MAX {
+            image.fail("i/o timeout", Blame::Registry, now);
+            now = image.retry_at.expect("it is tried again");
+        }
+        assert_eq!(now, Timestamp(31_000));
+        image.fail("i/o timeout", Blame::Registry, now);
+        assert_eq!(image.retry_at, None, "it is given up");
+
+        let mut image = fresh();
+        for blame in [Blame::Registry, Blame::Registry, Blame::Image] {
+            image.fail("no", blame, now);
+        }
+        for _ in 1..UNANSWERED_MAX {
+            image.fail("i/o timeout", Blame::Registry, now);
+            assert!(image.retry_at.is_some());
+        }
+        let mut image = fresh();
+        for _ in 0..100 {
+            image.fail("the engine is off", Blame::Engine, now);
+            assert!(image.retry_at.is_some());
         }
     }
 }

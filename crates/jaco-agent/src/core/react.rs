@@ -161,7 +161,7 @@ impl AgentCore {
                 Ok(()) => tracked.image_fetched(),
                 Err(_) if tracked.work != Work::AwaitingPull => {}
                 Err(PullError::Unreachable { .. }) => tracked.fail(now),
-                Err(PullError::Refused { reason }) => {
+                Err(PullError::Refused { reason } | PullError::Unanswered { reason }) => {
                     tracked.blocked = Some(Blocked::Pull { reason: pull_reason(pull, reason) });
                     tracked.fail(now);
                 }

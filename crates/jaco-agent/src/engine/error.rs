@@ -26,6 +26,12 @@ pub enum PullError {
         /// Error of the connection.
         reason: String,
     },
+    /// The registry could not be asked, or was too busy to answer: nothing is known of the image.
+    #[error("{reason}")]
+    Unanswered {
+        /// Message of the engine.
+        reason: String,
+    },
     /// The registry or the engine refused.
     #[error("{reason}")]
     Refused {

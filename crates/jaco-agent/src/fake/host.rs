@@ -18,6 +18,9 @@ use crate::engine::{
     ObservedImage, Owner, PullError, PullRequest, StartError, VolumeGc,
 };
 
+/// What the kernel says where nothing can be written.
+const NO_SPACE: &str = "no space left on device";
+
 /// Whether the engine is reachable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reachability {
@@ -27,11 +30,21 @@ pub enum Reachability {
     Down,
 }
 
+/// Whether the disk of the engine takes anything more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Space {
+    /// It does.
+    Left,
+    /// Nothing can be pulled or created; containers that run go on, and stop and are removed.
+    None,
+}
+
 /// A node's engine with its images and containers.
 #[derive(Debug, Clone)]
 pub struct FakeHost {
     pub(super) owner: Owner,
     reach: Reachability,
+    space: Space,
     pub(super) images: BTreeMap<String, ImageScript>,
     /// Layers of pushed images that it has, by the SHA-256 of what is unpacked.
     pub(super) layers: BTreeSet<BlobDigest>,
@@ -77,6 +90,7 @@ impl FakeHost {
         Self {
             owner,
             reach: Reachability::Up,
+            space: Space::Left,
             images: BTreeMap::new(),
             layers: BTreeSet::new(),
             registry: BTreeMap::new(),
@@ -97,6 +111,11 @@ impl FakeHost {
     /// Sets whether the engine is reachable.
     pub fn set_reachability(&mut self, reach: Reachability) {
         self.reach = reach;
+    }
+
+    /// Sets whether the disk takes anything more.
+    pub fn set_space(&mut self, space: Space) {
+        self.space = space;
     }
 
     /// Sets whether an image can be pulled.
@@ -290,6 +309,10 @@ impl FakeHost {
     ) -> Result<(), PullError> {
         let (_, outcome) = self.pull_outcome(pull, credentials);
         outcome?;
+        let is_here = self.images.get(&*pull.image) == Some(&ImageScript::Present);
+        if self.space == Space::None && !is_here {
+            return Err(PullError::Refused { reason: NO_SPACE.to_owned() });
+        }
         self.images.insert(pull.image.to_string(), ImageScript::Present);
         if let Some(digest) = self.registry.get(&*pull.image) {
             self.images.insert(digest.to_string(), ImageScript::Present);
@@ -319,6 +342,9 @@ impl FakeHost {
             return Ok(self.show(id, container, now));
         }
         self.require_image(request)?;
+        if self.space == Space::None {
+            return Err(StartError::refused(NO_SPACE.to_owned()));
+        }
         let behaviour = self.behaviour(request);
         if let Some(reason) = behaviour.refuse {
             return Err(StartError::refused(reason));

@@ -16,5 +16,5 @@ mod volumes;
 
 pub use driver::FakeDriver;
 pub use engine::FakeEngine;
-pub use host::{FakeHost, Reachability};
+pub use host::{FakeHost, Reachability, Space};
 pub use script::{Behaviour, ImageCheck, ImageScript};

@@ -15,8 +15,6 @@ pub(super) struct Container<'a> {
     pub(super) service: Service<'a>,
     #[serde(borrow, default)]
     pub(super) volumes: BTreeMap<Cow<'a, str>, Volume<'a>>,
-    #[serde(borrow, default)]
-    pub(super) files: BTreeMap<Cow<'a, str>, IgnoredAny>,
 }
 
 #[derive(Default, Deserialize)]

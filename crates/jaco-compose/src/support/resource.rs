@@ -49,19 +49,24 @@ pub(crate) static NETWORK: Object = object(&[
 static IPAM: Object = object(&[
     key(
         "config",
-        Ignored,
+        Honoured,
         Shape::List(&Shape::Object(&IPAM_CONFIG), Unique::Free),
-        "The engine of each node assigns the subnets.",
+        "As far as its keys are.",
     ),
-    key("driver", Ignored, Shape::Str, "The engine of each node assigns the subnets."),
-    key("options", Ignored, STRINGS, "The engine of each node assigns the subnets."),
+    key("driver", Ignored, Shape::Str, "The cluster, or the engine of each node, assigns subnets."),
+    key("options", Ignored, STRINGS, "The cluster, or the engine of each node, assigns subnets."),
 ]);
 
 static IPAM_CONFIG: Object = object(&[
-    key("aux_addresses", Ignored, STRINGS, "The engine of each node assigns the subnets."),
-    key("gateway", Ignored, Shape::Str, "The engine of each node assigns the subnets."),
-    key("ip_range", Ignored, Shape::Str, "The engine of each node assigns the subnets."),
-    key("subnet", Ignored, Shape::Str, "The engine of each node assigns the subnets."),
+    key("aux_addresses", Ignored, STRINGS, "Addresses are assigned by JACO or by the engine."),
+    key("gateway", Ignored, Shape::Str, "Addresses are assigned by JACO or by the engine."),
+    key("ip_range", Ignored, Shape::Str, "Addresses are assigned by JACO or by the engine."),
+    key(
+        "subnet",
+        Differently,
+        Shape::Str,
+        "In networks of the cluster its size is taken and its place is not; else the engine of each node assigns the subnet.",
+    ),
 ]);
 
 pub(crate) static VOLUME: Object = object(&[

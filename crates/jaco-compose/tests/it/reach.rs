@@ -167,6 +167,14 @@ fn uploaded_files_reach_nothing() {
     assert_eq!(found, ["host-path=/etc"]);
 }
 
+/// R-IN-6: a folder below the compose file that is not there is data of the deployment, in a volume of the engine's, and
+/// no path of the node; one beside the project is.
+#[test]
+fn data_below_the_compose_file_reaches_nothing() {
+    assert_eq!(found("volumes: ['./data:/data', './a/b:/b:ro']", "{}"), Vec::<String>::new());
+    assert_eq!(found("volumes: ['/srv/data:/data']", "{}"), ["host-path=/srv/data"]);
+}
+
 /// R-IN-6: the documentation has the table, one line for each way.
 #[test]
 fn the_documentation_has_the_table() {

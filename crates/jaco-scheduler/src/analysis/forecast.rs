@@ -368,7 +368,7 @@ impl World<'_> {
         };
         !self.state.terminating.is_empty()
             || self.state.slots.values().any(|slot| slot.retiring.is_some())
-            || self.state.scheduling.values().any(rolling)
+            || self.state.scheduling.iter().any(|(key, record)| self.wants(key) && rolling(record))
     }
 
     /// Lets time pass; nodes with a recent heartbeat continue to send them.
@@ -405,7 +405,7 @@ impl World<'_> {
             match before.slots.get(&slot.id) {
                 None => moves.push(row(slot, Action::Create, None, to)),
                 Some(old) if old.current.raft_index == slot.current.raft_index => {
-                    if end == End::Open && self.is_outdated(slot) {
+                    if end == End::Open && self.is_to_be_replaced(slot) {
                         let later = row(slot, Action::Replace, to, None);
                         let cause = ReplaceCause::SpecChanged.as_str();
                         moves.push(Move { cause, ..later });
@@ -430,9 +430,18 @@ impl World<'_> {
         moves
     }
 
-    fn is_outdated(&self, slot: &Slot) -> bool {
-        let wanted = self.state.deployments.get(&slot.service.deployment);
-        let wanted = wanted.and_then(|wanted| wanted.spec().services.get(&slot.service.service));
-        wanted.is_some_and(|spec| spec.hash != slot.current.spec_hash)
+    /// Whether a rollout that is not over, and was not given up, has yet to get to a slot.
+    fn is_to_be_replaced(&self, slot: &Slot) -> bool {
+        let Some(deployment) = self.state.deployments.get(&slot.service.deployment) else {
+            return false;
+        };
+        let wanted = deployment.spec().services.get(&slot.service.service);
+        let is_outdated = wanted.is_some_and(|spec| spec.hash != slot.current.spec_hash);
+        let record = self.state.scheduling.get(&slot.service);
+        let rollout = record.and_then(|record| record.rollout.as_ref());
+        let is_given_up = rollout.is_some_and(|rollout| {
+            rollout.target_revision == deployment.revision && rollout.state.has_failed()
+        });
+        is_outdated && !is_given_up
     }
 }

@@ -7,7 +7,9 @@ use std::num::NonZeroU32;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use jaco_types::spec::{Constraint, Placement, SchedulingPolicy, ServiceSpec, SpreadCriterion};
+use jaco_types::spec::{
+    Constraint, Placement, SchedulingPolicy, ServiceSpec, SpreadCriterion, Storage,
+};
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{Availability, Hostname, Node, NodeId, NodeStatus, Timestamp};
 
@@ -210,6 +212,12 @@ impl NodeRow<'_> {
     /// Whether the node takes new replicas of any service.
     pub(crate) fn takes_replicas(&self) -> bool {
         self.status == NodeStatus::Ready && self.availability == Availability::Active
+    }
+
+    /// Whether what was here, and does not run now, may start here again as this spec: on a full disk only what has its data
+    /// there, which can start nowhere else.
+    pub(crate) fn may_start_again(&self, spec: &ServiceSpec) -> bool {
+        self.status != NodeStatus::DiskFull || spec.storage == Storage::Stateful
     }
 
     /// Whether the placement allows this node at all.

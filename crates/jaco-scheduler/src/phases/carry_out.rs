@@ -224,7 +224,10 @@ fn start<'a>(
         return service.set_no_node(at);
     }
     let here = match slot.current.at {
-        Some(own) => Some(own).filter(|own| slot.fits_at(pass.nodes.row(*own), spec)),
+        Some(own) => Some(own).filter(|own| {
+            let row = pass.nodes.row(*own);
+            row.may_start_again(spec) && slot.fits_at(row, spec)
+        }),
         None => home(slot, pass).and_then(|home| open_with_room(home, spec, pass)),
     };
     let node = match place_allowed {

@@ -3,10 +3,10 @@
 
 use jaco_state::ClusterState;
 use jaco_state::network::Quarantine;
-use jaco_state::view::{is_running, slots_of};
+use jaco_state::view::{is_apart, is_running, slots_of};
 use jaco_types::unit::Resources;
 use jaco_types::{
-    DesiredState, InstanceId, Millis, NodeId, Revision, ServiceKey, TerminatingInstance, Timestamp,
+    DesiredState, InstanceId, Millis, NodeId, ServiceKey, TerminatingInstance, Timestamp,
 };
 
 use crate::draft::Pass;
@@ -27,16 +27,6 @@ pub(super) fn kept_until(pass: &Pass<'_>, terminating: &TerminatingInstance) -> 
             || others_have_clients(pass, own, node)
             || dependents_leave(state, own, node));
     is_kept.then_some(until)
-}
-
-/// Whether an instance of this revision is in networks of its node, and its successor in those of the cluster.
-fn is_apart(state: &ClusterState, service: &ServiceKey, revision: Revision) -> bool {
-    let is_in_none = |revision| {
-        state.service_spec(service, revision).is_some_and(|spec| spec.networks.is_empty())
-    };
-    let deployment = state.deployments.get(&service.deployment);
-    let desired = deployment.map(|deployment| deployment.revision);
-    is_in_none(revision) && desired.is_some_and(|desired| !is_in_none(desired))
 }
 
 /// Whether the successor runs: where it cannot before this one has ended, nothing is gained by keeping it.

@@ -34,7 +34,8 @@ pub(crate) fn write_records(draft: &mut Draft<'_>) {
 /// The record of a service that is not wanted any more keeps its counter, and nothing else.
 fn forget_unwanted(draft: &mut Draft<'_>) {
     for (key, record) in &draft.records {
-        let is_forgotten = record.planned_revision == Revision::default();
+        let is_forgotten = record.planned_revision == Revision::default()
+            && record.first_watch == FirstWatch::Over;
         if record.rollout.is_none() && record.unplaced.is_empty() && is_forgotten {
             continue;
         }

@@ -8,7 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jaco_types::slot::Exhausted;
 use jaco_types::spec::{Dependency, DependencyCondition, DependencyRequirement};
-use jaco_types::{DesiredState, ReplicaState, Rollout, RolloutState, ServiceName, Timestamp};
+use jaco_types::{
+    Completion, DesiredState, ReplicaState, Rollout, RolloutState, ServiceName, Timestamp,
+};
 
 use super::goal::{is_news, serving_revision};
 use crate::draft::{Draft, Roll, ServiceDraft, ServiceRole, SlotDraft};
@@ -25,7 +27,8 @@ pub(crate) enum Gate {
 
 /// What a service still waits for before its first replica, or before the first step to another spec, by
 /// the name of the service waited for; `None` when nothing is in the way. Of a job that runs,
-/// `SERVICE/since_ms` says since when: nothing but its end ends the wait, and it may not come.
+/// `SERVICE/since_ms` says since when: nothing but its end ends the wait, and it may not come. Of what has failed for good
+/// `SERVICE/failed` says that.
 pub(crate) fn unmet(draft: &Draft<'_>, at: usize) -> Option<BTreeMap<String, String>> {
     let mut unmet = BTreeMap::new();
     for dependency in unmet_dependencies(draft, at) {
@@ -36,6 +39,9 @@ pub(crate) fn unmet(draft: &Draft<'_>, at: usize) -> Option<BTreeMap<String, Str
         if let Some(since) = job.and_then(running_since) {
             unmet.insert(format!("{name}/since_ms"), since.0.to_string());
         }
+        if draft.sibling(at, name).is_some_and(has_failed) {
+            unmet.insert(format!("{name}/failed"), "yes".to_owned());
+        }
     }
     (!unmet.is_empty()).then_some(unmet)
 }
@@ -45,6 +51,15 @@ fn running_since(job: &ServiceDraft<'_>) -> Option<Timestamp> {
     let running = job.slots.iter().filter(|slot| slot.is_active() && slot.current.is_running());
     let observed = running.filter_map(|slot| slot.current.observed);
     observed.map(|observed| observed.started_at.unwrap_or(observed.since)).min()
+}
+
+/// Whether a replica of what is wanted has failed for good: it is not tried again before the next apply.
+fn has_failed(other: &ServiceDraft<'_>) -> bool {
+    let goal = other.goal();
+    other.slots.iter().filter(|slot| !slot.is_outdated(&goal)).any(|slot| {
+        slot.desired_state == DesiredState::Finished(Completion::Failed)
+            || slot.restarts.exhausted == Exhausted::Yes
+    })
 }
 
 /// The services that wait for others, and what that means for their next steps.

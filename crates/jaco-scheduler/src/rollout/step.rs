@@ -145,7 +145,10 @@ fn job_target<'a>(
     let has_room = |own: &NodeIx| {
         let row = pass.nodes.row(*own);
         match slot.completion() {
-            Some(_) => row.fits(service.goal().spec),
+            Some(_) => {
+                let spec = service.goal().spec;
+                row.may_start_again(spec) && row.fits(spec)
+            }
             None => fits_without(row, slot, service.goal(), Keep::Nothing),
         }
     };

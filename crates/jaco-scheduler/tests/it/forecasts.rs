@@ -3,8 +3,9 @@
 use expect_test::expect;
 use jaco_scheduler::forecast::{End, Move};
 use jaco_scheduler::{Hypothesis, PlanInput, forecast, suppose};
-use jaco_types::spec::{Placement, RestartPolicy, ServiceMode, ServiceSpec};
-use jaco_types::{Availability, Millis, NodeFacts, RolloutState, ServiceName};
+use jaco_state::command::DeploymentDelete;
+use jaco_types::spec::{Placement, RestartPolicy, ServiceMode, ServiceSpec, UpdatePolicy};
+use jaco_types::{Availability, FirstWatch, Millis, NodeFacts, RolloutState, ServiceName};
 use proptest::prelude::*;
 
 use crate::cluster::{Cluster, hostname, key, resources, service};
@@ -92,6 +93,54 @@ fn long_rollout_is_forecast_as_open() {
         "{}",
         show(&cluster, &forecast_now.moves)
     );
+}
+
+/// R-CLI-2: what is left of a service whose deployment was deleted while it was new holds up no forecast, and the next
+/// pass forgets it.
+#[test]
+fn nothing_is_left_open_of_what_was_deleted() {
+    let mut cluster = Cluster::of(&["n1", "n2"]);
+    let slow = service("web", "w:1").with(|spec| spec.update.monitor = Some(Millis::from_secs(60)));
+    cluster.apply("old", &[slow]);
+    cluster.settle();
+    let open = |cluster: &Cluster| {
+        let record = cluster.state.scheduling.get(&key("old", "web")).expect("it was planned");
+        record.first_watch == FirstWatch::Open
+    };
+    assert!(open(&cluster));
+    cluster.commit(DeploymentDelete::new("old".parse().unwrap()).into());
+    cluster.apply("shop", &[service("api", "a:1")]);
+    assert_eq!(forecast(&cluster.input()).end, End::Rest);
+    cluster.settle();
+    assert!(!open(&cluster));
+}
+
+/// R-CLI-2: a rollout that was given up is no step that a forecast could not get to.
+#[test]
+fn what_was_given_up_is_not_forecast() {
+    let mut cluster = Cluster::of(&["n1", "n2"]);
+    cluster.apply("shop", &[service("web", "w:1").replicas(2)]);
+    cluster.settle();
+    cluster.apply("shop", &[service("web", "w:2").replicas(2)]);
+    cluster.pass();
+    cluster.advance(UpdatePolicy::default().step_timeout, &[]);
+    cluster.pass();
+    cluster.obey();
+    cluster.settle();
+    let record = cluster.state.scheduling.get(&key("shop", "web")).unwrap();
+    assert_eq!(record.rollout.as_ref().unwrap().state, RolloutState::Aborted);
+    // A rollout of another service that takes longer than is looked at.
+    let slow = |image| {
+        let slow = service("db", image).replicas(3);
+        slow.with(|spec| spec.update.delay = Millis::from_secs(24 * 3600))
+    };
+    cluster.apply("blog", &[slow("d:1")]);
+    cluster.settle();
+    cluster.apply("blog", &[slow("d:2")]);
+    let forecast_now = forecast(&cluster.input());
+    assert_eq!(forecast_now.end, End::Open);
+    let of_shop = forecast_now.moves.iter().filter(|it| it.service == key("shop", "web"));
+    assert_eq!(of_shop.count(), 0, "{}", show(&cluster, &forecast_now.moves));
 }
 
 /// R-CLI-3: nodes that come and go and another number of replicas, all at once.

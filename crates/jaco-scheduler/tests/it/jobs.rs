@@ -316,6 +316,35 @@ fn completion_is_known_after_the_node_is_gone() {
     assert_eq!(cluster.counts("shop", "web").values().sum::<usize>(), 1);
 }
 
+/// R-JOB-1, R-CLI-10: what waits for a job that has failed for good says that, and not of one that is run anew.
+#[test]
+fn a_job_that_has_failed_is_named_by_what_waits_for_it() {
+    let after = || {
+        service("web", "web:1").with(|spec| {
+            spec.depends_on.push(Dependency {
+                service: "job".parse().unwrap(),
+                condition: DependencyCondition::CompletedSuccessfully,
+                required: DependencyRequirement::Required,
+            });
+        })
+    };
+    let never = || restarting(RestartPolicy::Never).with(|spec| spec.mode = ServiceMode::Job);
+    let mut cluster = Cluster::of(&["n1"]);
+    cluster.apply("shop", &[never(), after()]);
+    cluster.settle();
+    cluster.see(JOB, ReplicaState::Failed);
+    cluster.pass();
+    cluster.pass();
+    assert_eq!(state(&cluster), FAILED);
+    let waits = "1 waiting_for_dependency job=service_completed_successfully";
+    assert_eq!(cluster.reasons("shop", "web"), format!("{waits} job/failed=yes"));
+    cluster
+        .apply("shop", &[never().with(|spec| spec.hash = jaco_types::SpecHash([9; 32])), after()]);
+    cluster.pass();
+    let reasons = cluster.reasons("shop", "web");
+    assert!(reasons.starts_with(waits) && !reasons.contains("failed"), "{reasons}");
+}
+
 /// R-JOB-1: what waits for a job that does not end waits with it, and says for what and since when. It takes its
 /// place once the job ends, however long that is.
 #[test]

@@ -3,11 +3,15 @@
 use expect_test::{Expect, expect};
 use jaco_scheduler::input::EngineSignal;
 use jaco_scheduler::{Ineligible, explain};
+use jaco_state::command::Disabling;
 use jaco_types::spec::{OnNodeLoss, Placement};
 use jaco_types::termination::{TERMINATIONS_MAX, TerminationOutcome};
-use jaco_types::{Availability, Millis, NodeStatus, ReplicaState, ServiceKey, Timestamp};
+use jaco_types::{
+    AllocationScope, Availability, DesiredState, Millis, NodeStatus, ReplicaState, ServiceKey,
+    Timestamp,
+};
 
-use crate::cluster::{Cluster, Service, resources, service};
+use crate::cluster::{Cluster, Service, key, resources, service};
 
 fn check(cluster: &Cluster, expected: Expect) {
     expected.assert_eq(&cluster.show());
@@ -160,6 +164,31 @@ fn node_with_a_full_disk_takes_no_new_replicas() {
     let answers = explain(&cluster.input(), &key).unwrap();
     let failed: Vec<_> = answers.iter().map(|answer| answer.failed.clone()).collect();
     assert_eq!(failed, [vec![], vec![Ineligible::DiskFull { reason: full }]]);
+}
+
+/// R-NODE-1, SIM-21: what is enabled again, or is another run of a job, is new to a node whose disk is full: it starts on
+/// another one. What has its data there starts there all the same.
+#[test]
+fn nothing_starts_again_on_a_full_disk_but_what_has_its_data_there() {
+    for (web, elsewhere) in [
+        (service("web", "web:1").replicas(1), true),
+        (service("web", "web:1").replicas(1).stateful(), false),
+    ] {
+        let mut cluster = deployed(&["n1", "n2"], web);
+        let host = cluster.show().split('@').nth(1).expect("it is placed").trim().to_owned();
+        let scope = [AllocationScope::Service(key("shop", "web"))];
+        cluster.set_disabled(Disabling::Disable, &scope);
+        cluster.settle();
+        let node = cluster.node(&host);
+        cluster.signals.nodes.get_mut(&node).unwrap().engine =
+            EngineSignal::DiskFull("/ is 96% full".to_owned());
+        cluster.settle();
+        cluster.set_disabled(Disabling::Enable, &scope);
+        cluster.settle();
+        let slot = cluster.slot("shop-web-0");
+        assert_eq!(slot.desired_state, DesiredState::Active);
+        assert_eq!(slot.current.node != node, elsewhere, "{}", cluster.show());
+    }
 }
 
 /// R-HEAL-1: a node whose daemon has just started and has no word of its engine yet is what it was before; if it was down, that

@@ -231,8 +231,9 @@ fn create(folder: &Path, first: Place) -> io::Result<Open> {
 
 /// Cuts off what may not be durable. Without a mark everything is: older versions synced each write.
 fn cut_to_mark(folder: &Path) -> io::Result<()> {
-    let mark = match fs::read_to_string(folder.join(MARK)) {
-        Ok(mark) => mark,
+    let mark = match fs::read(folder.join(MARK)) {
+        // What is no text is malformed below.
+        Ok(mark) => String::from_utf8_lossy(&mark).into_owned(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error),
     };

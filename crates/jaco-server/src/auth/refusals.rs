@@ -39,21 +39,23 @@ struct Waiting {
 #[derive(Debug)]
 struct Refusal {
     from: String,
+    by: Identity,
     rejection: Rejection,
     times: u64,
 }
 
 impl Waiting {
     /// Whether it is the first of its kind in the queue, as opposed to counted.
-    fn add(&mut self, from: &str, rejection: &Rejection) -> bool {
-        let same =
-            |known: &&mut Refusal| known.from == from && known.rejection.code == rejection.code;
+    fn add(&mut self, from: &str, by: &Identity, rejection: &Rejection) -> bool {
+        let same = |known: &&mut Refusal| {
+            known.from == from && known.by == *by && known.rejection.code == rejection.code
+        };
         if let Some(known) = self.refusals.iter_mut().find(same) {
             known.times += 1;
             false
         } else if self.refusals.len() < WAITING_MAX {
-            let (from, rejection) = (from.to_owned(), rejection.clone());
-            self.refusals.push_back(Refusal { from, rejection, times: 1 });
+            let (from, by, rejection) = (from.to_owned(), by.clone(), rejection.clone());
+            self.refusals.push_back(Refusal { from, by, rejection, times: 1 });
             true
         } else {
             self.others += 1;
@@ -63,7 +65,7 @@ impl Waiting {
 
     /// Removes the oldest refusal and makes an audit event of it.
     fn take(&mut self) -> Option<Proposal> {
-        let Refusal { from, rejection, times } = self.refusals.pop_front()?;
+        let Refusal { from, by, rejection, times } = self.refusals.pop_front()?;
         if times > 1 || self.others > 0 {
             let (code, others) = (rejection.code, self.others);
             warn!(from, %code, times, others, "access refused repeatedly");
@@ -79,7 +81,7 @@ impl Waiting {
             payload.insert("others".to_owned(), std::mem::take(&mut self.others).to_string());
         }
         let command = AuditNote::new(AuditKind::AccessRefused, payload).into();
-        Some(Proposal { by: Identity::Anonymous, request: None, command })
+        Some(Proposal { by, request: None, command })
     }
 }
 
@@ -115,10 +117,10 @@ pub fn channel() -> (Refusals, RefusalWriter) {
 }
 
 impl Refusals {
-    /// Queues a refusal of access from `from` for the audit log, and logs it. One that is merged with a queued one, or
+    /// Queues a refusal of access to `by`, who asked from `from`, for the audit log, and logs it. One that is merged with a queued one, or
     /// finds the queue full, is only counted: the log has as many lines as the audit log has events.
-    pub fn note(&self, from: &str, rejection: &Rejection) {
-        if self.shared.waiting().add(from, rejection) {
+    pub fn note(&self, from: &str, by: &Identity, rejection: &Rejection) {
+        if self.shared.waiting().add(from, by, rejection) {
             warn!(from, code = %rejection.code, reason = %rejection.message, "access refused");
         }
         self.shared.added.notify_one();
@@ -208,8 +210,9 @@ mod tests {
     fn repeated_refusals_are_not_logged_each() {
         let mut waiting = Waiting::default();
         let rejection = Rejection::new(ErrorCode::TokenInvalid, "no");
-        let logged =
-            (0..10_000).filter(|n| waiting.add(&format!("192.0.2.{}", n % 200), &rejection));
+        let logged = (0..10_000).filter(|n| {
+            waiting.add(&format!("192.0.2.{}", n % 200), &Identity::Anonymous, &rejection)
+        });
         assert_eq!(logged.count(), WAITING_MAX);
     }
 
@@ -220,9 +223,10 @@ mod tests {
         let rejection = Rejection::new(ErrorCode::TokenInvalid, "no");
         let places = u64::try_from(WAITING_MAX).unwrap() + 36;
         for n in 0..1000 * places {
-            waiting.add(&format!("192.0.2.{}", n % places), &rejection);
+            waiting.add(&format!("192.0.2.{}", n % places), &Identity::Anonymous, &rejection);
         }
-        waiting.add("192.0.2.0", &Rejection::new(ErrorCode::CertificateInvalid, "no"));
+        let other = Rejection::new(ErrorCode::CertificateInvalid, "no");
+        waiting.add("192.0.2.0", &Identity::Anonymous, &other);
         assert_eq!(waiting.refusals.len(), WAITING_MAX);
         let mut counted = 0;
         while let Some(Proposal { command, .. }) = waiting.take() {

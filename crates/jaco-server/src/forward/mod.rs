@@ -12,9 +12,10 @@ use futures::future::BoxFuture;
 use jaco_proto::rpc::LeaderRpc;
 use jaco_proto::{storage, v1};
 use jaco_raft::Contact;
-use jaco_types::{Author, ErrorCode, Rejection};
+use jaco_types::{Author, ErrorCode, NodeId, Rejection};
 use prost::Message;
 use ring::rand::{SecureRandom, SystemRandom};
+use tokio::time::Instant;
 
 use crate::member::Member;
 use crate::peers::no_leader;
@@ -28,6 +29,9 @@ const FORWARD_DEADLINE: Duration = Duration::from_secs(4);
 /// How long a request waits for an election before it is refused with `no_leader`: a little longer than
 /// an election takes.
 const ELECTION_PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long it waits at least after an attempt that failed, which may have taken longer than an election.
+const SUCCESSOR_PATIENCE: Duration = Duration::from_millis(500);
 
 /// How often a waiting request looks for a leader: the status may name one that refuses.
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
@@ -51,6 +55,9 @@ pub(crate) trait LeaderRead: LeaderRpc {
     /// Answers it on the leader.
     async fn answer(self, member: &Member) -> Result<Self::Response, Rejection>;
 }
+
+/// How long a leader that was replaced may still answer: it may have executed the request before.
+const LAST_ANSWER: Duration = Duration::from_millis(100);
 
 type Execute<R> = for<'m> fn(
     R,
@@ -92,14 +99,18 @@ async fn on_leader<R: LeaderRpc>(
     if let Some(request_id) = request.request_id_mut() {
         set_if_empty(request_id, fresh_request_id);
     }
-    let patience = tokio::time::Instant::now() + ELECTION_PATIENCE;
+    let election = Instant::now() + ELECTION_PATIENCE;
+    let mut patience = None;
     loop {
         let refused = match attempt(member, by.clone(), request.clone(), execute).await {
             Err(rejection) if is_leaderless(rejection.code) => rejection,
             done => return done,
         };
+        // The first attempt may have taken longer than an election: a successor is asked in any case.
+        let until =
+            *patience.get_or_insert_with(|| election.max(Instant::now() + SUCCESSOR_PATIENCE));
         // The request id makes another attempt safe, even if this one took effect.
-        let waited = tokio::time::timeout_at(patience, next_attempt(member));
+        let waited = tokio::time::timeout_at(until, next_attempt(member));
         let is_over = tokio::select! {
             waited = waited => waited.is_err(),
             () = member.stopping.cancelled() => true,
@@ -138,13 +149,43 @@ async fn attempt<R: LeaderRpc>(
         body: request.encode_to_vec().into(),
         identity: storage::encode_author(&by),
     };
-    let answer = member.peers.forward((node, &address), message, FORWARD_DEADLINE).await;
+    let forwarded = member.peers.forward((node, &address), message, FORWARD_DEADLINE);
+    let answer = tokio::select! {
+        answer = forwarded => answer,
+        // One that stands still answers nothing, and is not waited for once it leads no more.
+        () = replaced(member, node) => return Err(no_leader()),
+    };
     let lost = |code| matches!(code, ErrorCode::Unavailable | ErrorCode::TimedOut);
     match answer {
         // The leader failed before or while it answered: try its successor.
-        Err(rejection) if lost(rejection.code) => Err(no_leader()),
+        Err(rejection) if lost(rejection.code) => Err(unreached(member, node, &rejection)),
         answer => decode(&answer?),
     }
+}
+
+/// Completes a moment after this node follows another leader than that one, which may still answer what it has done.
+async fn replaced(member: &Member, leader: NodeId) {
+    let mut status = member.store.raft().watch_status();
+    let is_another = |status: &jaco_raft::Status| {
+        status.leader.as_ref().is_some_and(|other| other.id != leader.0)
+    };
+    if status.wait_for(is_another).await.is_err() {
+        // Consensus has stopped; the answer, or its deadline, tells.
+        return std::future::pending().await;
+    }
+    tokio::time::sleep(LAST_ANSWER).await;
+}
+
+/// This node knows a leader and cannot ask it.
+fn unreached(member: &Member, leader: NodeId, why: &Rejection) -> Rejection {
+    let name = member.store.read(|state| state.nodes.get(&leader).map(|it| it.hostname.clone()));
+    let name = name.map_or_else(|| format!("node {leader}"), |name| name.to_string());
+    let own = &member.hostname;
+    let message = format!(
+        "{own} cannot reach the leader {name}: {}; other nodes may: ask them with --server, and see `jaco doctor`",
+        why.message
+    );
+    Rejection::new(ErrorCode::NoLeader, message)
 }
 
 /// Executes a request that another member forwarded. Never forwards it again.

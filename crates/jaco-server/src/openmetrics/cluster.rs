@@ -31,10 +31,12 @@ static EXHAUSTED: Family = Family::gauge(
     "Replicas that exhausted their restart budget and wait for an apply",
 )
 .of_leader();
-static DESIRED: Family =
-    Family::gauge("jaco_service_desired_replicas", "Replicas that a service should have")
-        .labels(&["deployment", "service"])
-        .of_leader();
+static DESIRED: Family = Family::gauge(
+    "jaco_service_desired_replicas",
+    "Replicas that should run: without those that have completed or are disabled",
+)
+.labels(&["deployment", "service"])
+.of_leader();
 static RUNNING: Family =
     Family::gauge("jaco_service_running_replicas", "Replicas of a service that run")
         .labels(&["deployment", "service"])
@@ -232,7 +234,11 @@ fn services(out: &mut Exposition<'_>, deployments: &[v1::DeploymentInfo]) -> fmt
         }
         samples
     };
-    out.gauges(&DESIRED, of(|service| service.desired))?;
+    // What has completed, or is disabled, is not to run.
+    let to_run = |service: &v1::ServiceInfo| {
+        service.desired.saturating_sub(service.completed).saturating_sub(service.disabled)
+    };
+    out.gauges(&DESIRED, of(to_run))?;
     out.gauges(&RUNNING, of(|service| service.running))
 }
 

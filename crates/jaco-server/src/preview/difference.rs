@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use jaco_compose::restart;
 use jaco_types::ServiceSpec;
 use serde_json::Value;
 
@@ -45,16 +46,29 @@ pub(super) fn of_containers(old: &ServiceSpec, new: &ServiceSpec) -> Vec<String>
         return Vec::new();
     }
     let read = |spec: &ServiceSpec| serde_json::from_str::<Value>(&spec.container);
-    let mut paths = BTreeSet::new();
-    if let (Ok(old), Ok(new)) = (read(old), read(new)) {
+    let (mut paths, mut names) = (BTreeSet::new(), Vec::new());
+    if let (Ok(mut old), Ok(mut new)) = (read(old), read(new)) {
+        if take_restarts(&mut old) != take_restarts(&mut new) {
+            names.push("restart".to_owned());
+        }
         collect(&mut Vec::new(), &old, &new, &mut paths);
     }
-    let mut names = Vec::new();
     if old.image != new.image {
         names.push(format!("image {} → {}", old.image, new.image));
     }
     names.extend(paths.into_iter().filter(|path| path != "image"));
     bounded(names)
+}
+
+/// Takes the counter of restarts out of a container: it is a label that no user wrote.
+fn take_restarts(container: &mut Value) -> Option<Value> {
+    let service = container.get_mut("service").and_then(Value::as_object_mut)?;
+    let labels = service.get_mut("labels").and_then(Value::as_object_mut)?;
+    let restarts = labels.remove(restart::LABEL);
+    if labels.is_empty() {
+        service.remove("labels");
+    }
+    restarts
 }
 
 /// Collects the paths that differ. Keys of the service have no prefix.

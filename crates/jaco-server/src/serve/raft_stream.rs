@@ -2,7 +2,7 @@
 
 use jaco_pki::TlsConnection;
 use jaco_raft::{HandleError, framed};
-use jaco_types::{NodeId, Rejection};
+use jaco_types::{Identity, NodeId, Rejection};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{debug, warn};
 
@@ -20,7 +20,7 @@ pub(crate) async fn serve(mut connection: TlsConnection, stage: Stage) {
         return;
     };
     if let Err(rejection) = identify(&member, &caller) {
-        member.refusals.note(&address(&caller), &rejection);
+        member.refusals.note(&address(&caller), &Identity::Anonymous, &rejection);
         return;
     }
     let from = address(&caller);

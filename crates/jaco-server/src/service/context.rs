@@ -78,7 +78,7 @@ impl Context {
                 Err(member.not_caught_up())
             }
             Err(rejection) => {
-                member.refusals.note(&auth::address(caller), &rejection);
+                member.refusals.note(&auth::address(caller), &Identity::Anonymous, &rejection);
                 Err(rejection)
             }
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jaco_compose::{restart, scale};
 use jaco_proto::v1;
 use jaco_types::code::ExitCode;
-use jaco_types::{Availability, ErrorCode, Rejection};
+use jaco_types::{Availability, Drain, ErrorCode, Rejection};
 use jaco_ui::Once;
 use jaco_ui::action::{Action, Allocation, BoundData};
 use tokio::time::Instant;
@@ -70,16 +70,18 @@ async fn attempt(rpcs: &Rpcs, action: &Action, once: &Once) -> Result<(), Reject
         Action::Disable(of) => set_disabled(rpcs, "disable", of, request_id).await?,
         Action::Enable(of) => set_disabled(rpcs, "enable", of, request_id).await?,
         Action::Cordon { node } => {
-            set_availability(rpcs, node, Availability::Cordoned, request_id).await?;
+            set_availability(rpcs, available(node, Availability::Cordoned, request_id)).await?;
         }
         Action::Uncordon { node } => {
-            set_availability(rpcs, node, Availability::Active, request_id).await?;
+            set_availability(rpcs, available(node, Availability::Active, request_id)).await?;
         }
         Action::Drain { node, data } => {
-            if *data == BoundData::Refuses {
-                refuse_bound(rpcs, node).await?;
+            let mut request = available(node, Availability::Draining, request_id);
+            match data {
+                BoundData::Refuses => refuse_bound(rpcs, node).await?,
+                BoundData::Stays => request.drain_timeout_ms = Drain::WITHOUT_DATA.0,
             }
-            set_availability(rpcs, node, Availability::Draining, request_id).await?;
+            set_availability(rpcs, request).await?;
         }
         Action::Remove { node } => remove(rpcs, node, Emptiness::Required, once).await?,
         Action::RemoveLost { node } => remove(rpcs, node, Emptiness::GivenUp, once).await?,
@@ -110,18 +112,23 @@ async fn remove(
     Ok(())
 }
 
-async fn set_availability(
-    rpcs: &Rpcs,
+fn available(
     node: &str,
     availability: Availability,
     request_id: String,
-) -> Result<(), Rejection> {
-    let request = v1::SetAvailabilityRequest {
+) -> v1::SetAvailabilityRequest {
+    v1::SetAvailabilityRequest {
         hostname: node.to_owned(),
         availability: availability.as_str().to_owned(),
         request_id,
         drain_timeout_ms: 0,
-    };
+    }
+}
+
+async fn set_availability(
+    rpcs: &Rpcs,
+    request: v1::SetAvailabilityRequest,
+) -> Result<(), Rejection> {
     rpcs.cluster().set_availability(request).await.map_err(refused)?;
     Ok(())
 }

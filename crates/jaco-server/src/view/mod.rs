@@ -18,10 +18,10 @@ use jaco_state::{ClusterState, Deployment, view};
 use jaco_types::rollout::Scheduling;
 use jaco_types::spec::{Placement, ServiceSpec};
 use jaco_types::{
-    DesiredState, ImageDigest, Instance, InstanceAddress, InstanceId, InstanceObserved, Node,
-    NodeId, NodeStatus, ReplicaId, ReplicaState, Revision, RollbackProgress, Rollout, RolloutState,
-    ServiceKey, ServiceName, Slot, StateIndex, TerminatingInstance, Termination, Timestamp,
-    Unplaced,
+    Completion, DesiredState, ImageDigest, Instance, InstanceAddress, InstanceId, InstanceObserved,
+    Node, NodeId, NodeStatus, ReplicaId, ReplicaState, Revision, RollbackProgress, Rollout,
+    RolloutState, ServiceKey, ServiceName, Slot, StateIndex, TerminatingInstance, Termination,
+    Timestamp, Unplaced,
 };
 
 /// The code of an instance that runs until the endpoint consumers have acknowledged its removal.
@@ -149,9 +149,11 @@ fn deployment_info(
         let key = ServiceKey { deployment: deployment.name.clone(), service: spec.name.clone() };
         let slots = slots.get(&key).map_or(&[][..], Vec::as_slice);
         let digest = record.and_then(|record| record.digests.get(&spec.name));
+        let held = view::held_spec(state, deployment, &spec.name).unwrap_or(spec);
         let info = service_info(
             state,
             (spec, deployment.revision),
+            held,
             digest,
             state.scheduling.get(&key),
             slots,
@@ -207,6 +209,7 @@ fn nodes_of_partners(
 fn service_info(
     state: &ClusterState,
     (spec, revision): (&ServiceSpec, Revision),
+    held: &ServiceSpec,
     digest: Option<&ImageDigest>,
     scheduling: Option<&Scheduling>,
     slots: &[&Slot],
@@ -217,15 +220,16 @@ fn service_info(
             && is_up(state, slot.current.node)
             && view::is_running(state, &slot.current_id())
     });
-    let desired = match spec.placement {
+    let desired = match held.placement {
         Placement::Global => count(slots.len()),
-        Placement::Spread | Placement::Pack | Placement::Hosts(_) => spec.replicas,
+        Placement::Spread | Placement::Pack | Placement::Hosts(_) => held.replicas,
     };
+    let in_state = |wanted| count(slots.iter().filter(|slot| slot.desired_state == wanted).count());
     let unplaced = scheduling.map_or(&[][..], |record| &record.unplaced);
     v1::ServiceInfo {
         name: spec.name.to_string(),
         image: spec.image.to_string(),
-        placement: spec.placement.as_str().to_owned(),
+        placement: held.placement.as_str().to_owned(),
         desired,
         running: count(running.count()),
         updated: count(updated.count()),
@@ -240,6 +244,8 @@ fn service_info(
         published: Vec::new(),
         status: String::new(),
         completes_as: String::new(),
+        completed: in_state(DesiredState::Finished(Completion::Succeeded)),
+        disabled: in_state(DesiredState::Disabled),
         job: None,
     }
 }
@@ -376,6 +382,7 @@ fn replica_info(state: &ClusterState, slot: &Slot) -> v1::ReplicaInfo {
         addresses: addresses(state, slot),
         image_digest: digest.map(ToString::to_string).unwrap_or_default(),
         pull: None,
+        joining_since_ms: slot.current.joining_since.map_or(0, millis),
     }
 }
 
@@ -439,6 +446,7 @@ fn terminating_infos(state: &ClusterState, replica: &ReplicaId) -> Vec<v1::Termi
             .unwrap_or_default(),
         since_ms: millis(terminating.since),
         waits_for: state.consumers.keys().map(ToString::to_string).collect(),
+        in_node_networks: view::is_apart(state, &terminating.service, terminating.revision),
     };
     rows.map(info).collect()
 }

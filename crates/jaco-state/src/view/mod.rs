@@ -8,6 +8,7 @@ pub(crate) mod disabled;
 mod envelopes;
 pub mod images;
 mod kek;
+mod moving;
 mod needed;
 mod notify;
 mod ordered;
@@ -26,6 +27,7 @@ pub use desired::{
 pub use disabled::describe;
 pub use envelopes::{envelopes, envelopes_of};
 pub use kek::{HeldKeys, KekDuty, kek_duty, key_holders, needed_keys, sealing_key};
+pub use moving::is_apart;
 pub use needed::{Needed, needed_on};
 pub use notify::{
     NextNotification, is_notified, names_deployment, next_notification, notifications_behind,
@@ -36,4 +38,4 @@ pub use renewal::renew_at;
 pub use replica::{ReplicaView, is_running, replica, restart_at, slots_of};
 pub use rotation::{HeldConnections, HeldTrust, RotationDuty, rotation_duty};
 pub use routing::{Endpoint, endpoints, in_routing};
-pub use serving::{WentBackInPart, asks_differently, goes_back_to, serving_revision};
+pub use serving::{WentBackInPart, asks_differently, goes_back_to, held_spec, serving_revision};

@@ -77,6 +77,19 @@ pub fn serving_revision(
     })
 }
 
+/// What a service is held to: its spec in the desired revision, or where that was given up, in the one that it went back to.
+/// `None` if the desired revision has no such service.
+#[must_use]
+pub fn held_spec<'d>(
+    state: &ClusterState,
+    deployment: &'d Deployment,
+    service: &ServiceName,
+) -> Option<&'d Arc<ServiceSpec>> {
+    let desired = spec_at(deployment, service, deployment.revision)?;
+    let earlier = went_back_to(state, deployment, service);
+    Some(earlier.and_then(|at| spec_at(deployment, service, at)).unwrap_or(desired))
+}
+
 /// The revision that a service went back to, or still goes, because the desired one was given up.
 fn went_back_to(
     state: &ClusterState,

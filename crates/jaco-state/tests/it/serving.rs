@@ -1,7 +1,7 @@
 //! Which revision a change of what runs starts from.
 
 use jaco_state::command::Change;
-use jaco_state::view::serving_revision;
+use jaco_state::view::{held_spec, serving_revision};
 use jaco_types::spec::ServiceSpec;
 use jaco_types::{Revision, Rollout, RolloutState, Scheduling, Timestamp};
 
@@ -94,6 +94,27 @@ fn a_bad_count_does_not_serve() {
     let mut history = revisions(&[&[service("web", "web:1")], &[more]]);
     roll(&mut history, "web", (1, 2), RolloutState::Aborted);
     assert_eq!(serving(&history), "1");
+}
+
+/// R-CLI-10: after a rollback a service is held to what it went back to: its number of replicas and its places.
+#[test]
+fn a_service_is_held_to_what_it_went_back_to() {
+    let more = ServiceSpec { replicas: 5, ..service("web", "web:2") };
+    let mut history = revisions(&[&[service("web", "web:1")], &[more]]);
+    let held = |history: &History| {
+        let deployment = history.state.deployments.get(&deployment("shop")).unwrap();
+        held_spec(&history.state, deployment, &key("shop", "web").service).unwrap().replicas
+    };
+    assert_eq!(held(&history), 5);
+    for (state, expected) in [
+        (RolloutState::InProgress, 5),
+        (RolloutState::Paused, 5),
+        (RolloutState::Aborted, 1),
+        (RolloutState::RollbackPaused, 1),
+    ] {
+        roll(&mut history, "web", (1, 2), state);
+        assert_eq!(held(&history), expected, "{state:?}");
+    }
 }
 
 /// R-ROLL-3: what the given up revision added, removed or ran stays so: no revision is what serves then, and each such

@@ -123,6 +123,7 @@ pub(crate) fn replica(text: &str, state: &str) -> ReplicaInfo {
         image_digest: t(),
         pull: Some(PullInfo { attempts: 2, ..PullInfo::default() }),
         addresses: vec![ReplicaAddress { network: t(), address: t() }],
+        joining_since_ms: NOW,
     }
 }
 
@@ -155,6 +156,8 @@ pub(crate) fn deployment(text: &str) -> DeploymentInfo {
         published: vec![t()],
         status: t(),
         completes_as: t(),
+        completed: 1,
+        disabled: 1,
         job: None,
     };
     DeploymentInfo {

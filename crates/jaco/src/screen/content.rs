@@ -156,7 +156,7 @@ fn services(status: &StatusResponse) -> Rows {
             of_service(status, deployment, service),
             vec![
                 format!("{}/{}", deployment.name, service.name),
-                format!("{}/{}", service.running, service.desired),
+                format!("{}/{}", progress::fulfilled(service), service.desired),
                 service.image.clone(),
                 notes(status, deployment, service),
             ],

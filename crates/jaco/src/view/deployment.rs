@@ -25,7 +25,7 @@ pub(crate) fn table(deployments: &[DeploymentInfo], frame: &Frame) -> String {
             deployment.name.clone(),
             deployment.revision.to_string(),
             deployment.status.clone(),
-            format!("{}/{}", sum(|service| service.running), sum(|service| service.desired)),
+            format!("{}/{}", sum(progress::fulfilled), sum(|service| service.desired)),
             time::ago(deployment.updated_at_ms, frame.now_ms),
         ];
         if frame.detail == Detail::Wide {
@@ -55,7 +55,7 @@ pub(crate) fn services_table(status: &StatusResponse, frame: &Frame) -> String {
                 format!("{}/{}", deployment.name, service.name),
                 image(status, deployment, service, frame.detail),
                 service.placement.clone(),
-                format!("{}/{}", service.running, service.desired),
+                format!("{}/{}", progress::fulfilled(service), service.desired),
                 service::notes(status, deployment, service, frame.now_ms),
             ];
             if frame.detail == Detail::Wide {

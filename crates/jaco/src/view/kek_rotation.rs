@@ -62,12 +62,13 @@ impl Show for KekRotation<'_> {
 /// What comes next, and who has to act.
 fn next(info: &KekRotationInfo) -> String {
     let holders = info.holders.join(", ");
+    let have = if info.holders.len() == 1 { "has" } else { "have" };
     match (info.phase.as_str(), info.holders.is_empty()) {
-        ("handing_out", false) => format!("Waits until {holders} has the new key.\n"),
+        ("handing_out", false) => format!("Waits until {holders} {have} the new key.\n"),
         ("handing_out", true) => {
             "All members have the new key; it seals in a moment.\n".to_owned()
         }
-        ("resealing", false) => format!("Waits until {holders} has the new key.\n"),
+        ("resealing", false) => format!("Waits until {holders} {have} the new key.\n"),
         ("resealing", true) if info.left > 0 => {
             let left = usize::try_from(info.left).unwrap_or(usize::MAX);
             format!(
@@ -109,7 +110,7 @@ mod tests {
     #[test]
     fn every_phase_says_what_is_next() {
         let said = |phase, holders: &[&str], left| next(&info(phase, holders, left));
-        assert_eq!(said("handing_out", &["n2", "n3"], 0), "Waits until n2, n3 has the new key.\n");
+        assert_eq!(said("handing_out", &["n2", "n3"], 0), "Waits until n2, n3 have the new key.\n");
         assert!(said("handing_out", &[], 0).contains("in a moment"));
         assert_eq!(said("resealing", &["n4"], 7), "Waits until n4 has the new key.\n");
         assert_eq!(

@@ -80,6 +80,7 @@ mod tests {
             image_digest: text("web@sha256:1"),
             pull: Some(PullInfo { attempts: 1, ..PullInfo::default() }),
             addresses: vec![ReplicaAddress { network: text("n"), address: text("10.0.0.2") }],
+            joining_since_ms: 1_767_225_600_900,
         }
     }
 
@@ -113,7 +114,7 @@ mod tests {
             let Value::Object(members) = replica::json(replica) else { panic!("no object") };
             members.into_iter().map(|(name, _)| name).collect()
         };
-        assert_eq!(names(&replica()).len(), 26);
+        assert_eq!(names(&replica()).len(), 27);
         let always = [
             "consecutive_failures",
             "deployment",

@@ -269,8 +269,8 @@ impl Script for TimedOut {
         Ok(Feed::open(vec![timed_out()]))
     }
 
-    fn whatif(&self, request: v1::WhatifRequest, _: Option<&str>) -> Answer<v1::WhatifResponse> {
-        Ok(drain_plan(&request))
+    fn whatif(&self, _: v1::WhatifRequest, _: Option<&str>) -> Answer<v1::WhatifResponse> {
+        Ok(v1::WhatifResponse { preview: Some(v1::Preview::default()) })
     }
 
     fn set_availability(
@@ -295,8 +295,88 @@ fn timed_out() -> v1::StatusResponse {
 /// R-NODE-2, R-CLI-7: a drain that the cluster cancels is a timeout, with the reason.
 #[test]
 fn drain_that_the_cluster_cancels_is_a_timeout() {
-    let run = Session::with(TimedOut).run("node rm n2 --leave-data --replica-timeout 1m");
+    let run = Session::with(TimedOut).run("node rm n2 --replica-timeout 1m");
     assert_eq!(run.code, Some(7), "{}", run.err);
     let expected = "error[timed_out]: n2: drain_timeout: nothing left for 60 s; shop-db-0";
     assert!(run.err.contains(expected), "{}", run.err);
+}
+
+/// A cluster in which only the data of a replica is left on the second node, which is drained.
+struct DataLeft(Arc<Mutex<Vec<u64>>>);
+
+impl DataLeft {
+    fn shown() -> v1::StatusResponse {
+        let mut status = shop("active", ["running", "running"]);
+        let stays = v1::UnplacedInfo {
+            count: 1,
+            reason: "data_stays_on_node".to_owned(),
+            details: [("replica", "shop-db-0"), ("node", "n2")]
+                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                .into(),
+        };
+        status.deployments[0].services[0].unplaced = vec![stays];
+        status
+    }
+}
+
+impl Script for DataLeft {
+    fn overview(&self, _: v1::StatusRequest, _: Option<&str>) -> Answer<Feed<v1::StatusResponse>> {
+        Ok(Feed::of(vec![Self::shown()]))
+    }
+
+    fn watch(&self, _: v1::StatusRequest, _: Option<&str>) -> Answer<Feed<v1::StatusResponse>> {
+        Ok(Feed::open(vec![Self::shown()]))
+    }
+
+    fn whatif(&self, request: v1::WhatifRequest, _: Option<&str>) -> Answer<v1::WhatifResponse> {
+        Ok(drain_plan(&request))
+    }
+
+    fn set_availability(
+        &self,
+        request: v1::SetAvailabilityRequest,
+        _: Option<&str>,
+    ) -> Answer<v1::SetAvailabilityResponse> {
+        self.0.lock().unwrap().push(request.drain_timeout_ms);
+        Ok(v1::SetAvailabilityResponse {})
+    }
+}
+
+/// R-NODE-2, R-NODE-3: a drain that leaves data ends once nothing else is left, and is not called off for what stays by
+/// choice; the node is not removed then.
+#[test]
+fn drain_that_leaves_data_ends_with_it() {
+    let timeouts = Arc::default();
+    let run = Session::with(DataLeft(Arc::clone(&timeouts))).run("node drain n2 --leave-data");
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    assert_eq!(run.out, "n2 drained but for shop-db-0, whose data is there\n");
+    let years = jaco_types::Drain::WITHOUT_DATA.0;
+    assert_eq!(*timeouts.lock().unwrap(), [years]);
+    let run = Session::with(DataLeft(Arc::default())).run("node rm n2 --leave-data");
+    assert_eq!(run.code, Some(3), "{}", run.err);
+    assert!(
+        run.err.contains("n2 is draining and was not removed: it has the data of shop-db-0"),
+        "{}",
+        run.err
+    );
+    let both = "node drain n2 --leave-data --replica-timeout 20s";
+    assert_eq!(Session::with(DataLeft(Arc::default())).run(both).code, Some(2));
+}
+
+/// A cluster of one node.
+struct Alone;
+
+impl Script for Alone {
+    fn overview(&self, _: v1::StatusRequest, _: Option<&str>) -> Answer<Feed<v1::StatusResponse>> {
+        let nodes = vec![node("n1", "active", 1)];
+        Ok(Feed::of(vec![v1::StatusResponse { nodes, ..v1::StatusResponse::default() }]))
+    }
+}
+
+/// R-NODE-3: the last node is not drained for a removal that is refused.
+#[test]
+fn the_last_node_is_not_drained_to_be_removed() {
+    let run = Session::with(Alone).run("node rm n1");
+    assert_eq!(run.code, Some(3), "{}", run.err);
+    assert!(run.err.contains("error[node_not_removable]: n1 is the last node"), "{}", run.err);
 }

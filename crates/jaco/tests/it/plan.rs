@@ -481,8 +481,8 @@ fn large_plans_have_a_total_and_name_what_stops_first() {
     };
     let large = of(&changes);
     assert!(large.contains("5 replicas would change: 2 create, 3 replace\n"), "{large}");
-    let sentence = "shop/web stops each replica before its successor starts: it writes to a volume, holds a \
-                    host port, has no room for both, or `order` says so\n";
+    let sentence = "shop/web stops each replica before its successor starts: it is a job, writes to a volume, \
+                    holds a host port, has no room for both, or `order` says so\n";
     assert_eq!(large.matches(sentence).count(), 1, "{large}");
     let position = |number: u32| large.find(&format!("shop-web-{number} ")).expect(&large);
     assert!(position(9) < position(10), "{large}");

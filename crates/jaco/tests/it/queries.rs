@@ -589,3 +589,24 @@ fn exit_codes_distinguish_failures() {
     std::fs::set_permissions(&token, std::fs::Permissions::from_mode(0o600)).unwrap();
     check("--server 127.0.0.1:1 --ca-cert ca.crt --token-file token status", 10);
 }
+
+/// R-SEL-3: an empty name, as of a variable that is not set, is not that of all deployments.
+#[test]
+fn an_empty_name_collects_nothing() {
+    let session = Session::with(Shop);
+    let run = session.result(session.command("gc --yes").arg("").output().unwrap());
+    assert_eq!((run.code, run.out.as_str()), (Some(2), ""), "{}", run.err);
+}
+
+/// R-CLI-7: a command line that is refused is refused in the format that it asks for.
+#[test]
+fn a_refused_command_line_is_json_for_programs() {
+    let run = Session::with(Shop).run("status --bad -o json");
+    assert_eq!(run.code, Some(2));
+    let json: serde_json::Value = serde_json::from_str(&run.out).expect(&run.out);
+    assert_eq!(json["error"]["exit_code"], 2, "{json}");
+    assert!(json["error"]["message"].as_str().unwrap().contains("--bad"), "{json}");
+    assert!(run.err.contains("--bad"), "{}", run.err);
+    let run = Session::with(Shop).run("status --bad");
+    assert_eq!((run.code, run.out.as_str()), (Some(2), ""));
+}

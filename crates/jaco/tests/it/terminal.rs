@@ -3,11 +3,13 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::process::Child;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use jaco_client::scripted::{Answer, Feed, Script};
 use jaco_proto::v1;
+use jaco_types::{ErrorCode, Rejection};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
@@ -54,6 +56,23 @@ impl Script for Shop {
             service: "web".to_owned(),
             ..Default::default()
         })
+    }
+}
+
+/// A cluster whose only node is gone once it has shown its status.
+struct Gone(AtomicBool);
+
+impl Script for Gone {
+    fn watch(
+        &self,
+        request: v1::StatusRequest,
+        token: Option<&str>,
+    ) -> Answer<Feed<v1::StatusResponse>> {
+        if self.0.swap(true, Ordering::Relaxed) {
+            return Err(Rejection::new(ErrorCode::Unavailable, "it is gone"));
+        }
+        let Feed { items, .. } = Shop.watch(request, token)?;
+        Ok(Feed::of(items))
     }
 }
 
@@ -159,4 +178,24 @@ fn a_pipe_gets_lines() {
     child.wait().unwrap();
     let line = String::from_utf8(line).unwrap();
     assert!(line.contains("deployment shop:") && !line.contains('\x1b'), "{line:?}");
+}
+
+/// R-CLI-10: a status that is followed on a terminal ends where no node answers any more, as it does in a pipe: its clock would
+/// go on beside what is not so any more.
+#[test]
+fn a_status_on_a_terminal_ends_with_its_daemon() {
+    let session = Session::with(Gone(AtomicBool::new(false)));
+    let mut terminal = Terminal::start(&session, "status -w");
+    terminal.shows("q quits");
+    terminal.shows("n1");
+    let begun = Instant::now();
+    let ended = loop {
+        match terminal.child.try_wait().unwrap() {
+            Some(ended) => break ended,
+            None => assert!(begun.elapsed() < PATIENCE, "it goes on: {:?}", terminal.seen),
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    assert_eq!(ended.code(), Some(9));
+    terminal.shows("it is gone");
 }

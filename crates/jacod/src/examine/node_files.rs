@@ -32,7 +32,7 @@ impl NodeFiles {
         let trust = match dir.trust() {
             Ok(trust) => Some(trust),
             Err(error) => {
-                found.problems.push(Problem::identity(&folder.join("ca.crt"), &told(error)));
+                found.problems.push(Problem::authority(&folder.join("ca.crt"), &told(error)));
                 None
             }
         };
@@ -64,14 +64,14 @@ impl NodeFiles {
         match dir.raft_log_id() {
             Ok(id) => files.raft_log_id = id,
             Err(error) => {
-                found.problems.push(Problem::identity(&folder.join("raft-log.id"), &told(error)));
+                found.problems.push(Problem::log_name(&folder.join("raft-log.id"), &told(error)));
             }
         }
         match dir.raft_log_starts() {
             Ok(starts) => files.raft_log_starts = starts,
             Err(error) => {
                 let file = folder.join("raft-log.starts");
-                found.problems.push(Problem::identity(&file, &told(error)));
+                found.problems.push(Problem::log_name(&file, &told(error)));
             }
         }
         files

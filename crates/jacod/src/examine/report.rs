@@ -96,6 +96,9 @@ pub(crate) struct Problem {
 
 const REJOIN: &str =
     "its membership cannot go on: jacod rejoin on this node has it join again as a new one";
+const JOIN_ANEW: &str = "it cannot prove who it is: jaco node rm NODE --force on another member, an empty data_dir, and jaco cluster join";
+const COPY_CA: &str =
+    "copy node/ca.crt from another member, mode 0600: it is the same on all of them";
 const COPY_KEK: &str = "copy node/kek from another member, mode 0600";
 
 impl Problem {
@@ -110,8 +113,18 @@ impl Problem {
         Self::new("snapshot", file, message, help, false)
     }
 
-    /// The key, the certificate or what else makes the node a member.
+    /// The key or the certificate that makes the node a member.
     pub(super) fn identity(file: &Path, message: &str) -> Self {
+        Self::new("identity", file, message, JOIN_ANEW, true)
+    }
+
+    /// The certificate of the cluster's authority.
+    pub(super) fn authority(file: &Path, message: &str) -> Self {
+        Self::new("identity", file, message, COPY_CA, true)
+    }
+
+    /// What names the log that belongs to the node.
+    pub(super) fn log_name(file: &Path, message: &str) -> Self {
         Self::new("identity", file, message, REJOIN, true)
     }
 

@@ -89,7 +89,7 @@ impl Cluster for ClusterService {
         // The token in the request is the credential.
         let admitted = forward::write(&member, nobody, request.into_inner()).await;
         admitted.map(Response::new).map_err(|rejection| {
-            member.refusals.note(&from, &rejection);
+            member.refusals.note(&from, &Identity::Anonymous, &rejection);
             to_status(&rejection)
         })
     }

@@ -72,7 +72,8 @@ impl Write for v1::ApplyRequest {
         let known = member.store.read(upgraded::reaches_are_known);
         let reaches = if known { reaches } else { BTreeMap::new() };
         let max = member.store.read(upgraded::replicas_max);
-        let running = member.store.read(|state| upgraded::running(state, &name, &spec));
+        let running =
+            member.store.read(|state| upgraded::running(state, &name, &spec, &mut warnings));
         let command = DeploymentApply::new(name.clone(), spec).based_on(based_on).reaches(reaches);
         let trace = place.filter(|_| member.store.read(upgraded::traces_are_known));
         let command = command.replicas_max(max).trace(trace).running(running).into();

@@ -51,7 +51,7 @@ impl PeerService {
         match node {
             Ok(node) => Ok((member, node)),
             Err(rejection) => {
-                member.refusals.note(&address(caller), &rejection);
+                member.refusals.note(&address(caller), &Identity::Anonymous, &rejection);
                 Err(to_status(&rejection))
             }
         }

@@ -5,6 +5,7 @@ use jaco_proto::v1;
 use jaco_scheduler::explain::{NodeAnswer, NodeScore, SpreadShare, explain, spread_shares};
 use jaco_scheduler::suggestion::smallest_change;
 use jaco_state::ClusterState;
+use jaco_state::view::held_spec;
 use jaco_types::spec::Placement;
 use jaco_types::{ErrorCode, Rejection, Slot};
 
@@ -33,9 +34,8 @@ fn explained(
     let missing = || not_found(ErrorCode::ServiceNotFound, "service", &key.to_string());
     let answers = explain(&present.input(), &key).ok_or_else(missing)?;
     let shares = spread_shares(&present.input(), &key).unwrap_or_default();
-    let wanted = state.deployments.get(&key.deployment);
-    let wanted = wanted.and_then(|wanted| wanted.spec().services.get(&key.service));
-    let spec = wanted.ok_or_else(missing)?;
+    let deployment = state.deployments.get(&key.deployment).ok_or_else(missing)?;
+    let spec = held_spec(state, deployment, &key.service).ok_or_else(missing)?;
     let of_service = state.slots.values().filter(|slot| slot.service == key);
     let unplaced = state.scheduling.get(&key).map(|record| record.unplaced.clone());
     let waits = unplaced.unwrap_or_default().into_iter().map(|entry| v1::PlannedWait {

@@ -33,8 +33,10 @@ pub(super) fn get(
         if request.serving { serving_instead_of(state, deployment, asked)? } else { asked };
     let record = deployment.revisions.get(&revision);
     let record = record.ok_or_else(|| {
-        not_found(format!("deployment {name} has no revision {revision}, or not any more: `jaco history {name}` lists \
-                                 those that are kept"))
+        let message = format!(
+            "deployment {name} has no revision {revision}, or not any more: `jaco history {name}` lists those that are kept"
+        );
+        Rejection::new(ErrorCode::RevisionNotFound, message)
     })?;
     let files = uploads::of_spec(&record.spec);
     Ok(v1::GetDeploymentResponse {

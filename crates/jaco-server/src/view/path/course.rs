@@ -57,7 +57,11 @@ impl<'a> Course<'a> {
             let own = live.addresses.iter().filter(|own| own.network == found.network);
             own.map(move |own| (own.address, live))
         });
-        let (ready, unready) = in_network.partition(|(_, live)| in_routing(state, &live.id));
+        if asker.is_joining {
+            return Err(Walk::broken_at(joining(state, asker, found.network)));
+        }
+        let is_ready = |live: &Live| !live.is_joining && in_routing(state, &live.id);
+        let (ready, unready) = in_network.partition(|(_, live)| is_ready(live));
         Ok(Self {
             asker,
             source: found.address,
@@ -152,6 +156,24 @@ fn unconnected(
         (detail, fix)
     };
     Broken { step: Step::Network, detail, fix }
+}
+
+/// The one that asks runs since before its service was in the network.
+fn joining(state: &ClusterState, asker: &Live, network: NetworkId) -> Broken {
+    let (replica, node) = (&asker.id.replica, hostname(state, asker.node));
+    let network = network_name(state, network);
+    Broken {
+        step: Step::Network,
+        detail: format!("{replica} on {node} is being attached to {network}"),
+        fix: until_joined(&node),
+    }
+}
+
+/// What to do about a container that is not attached to its networks yet.
+pub(super) fn until_joined(node: &str) -> String {
+    format!(
+        "try again in a second; if it stays, see why the engine refuses: journalctl -u jacod on {node}"
+    )
 }
 
 fn apply_again(what: &str) -> String {

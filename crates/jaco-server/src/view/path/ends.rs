@@ -15,6 +15,8 @@ pub(crate) struct Live {
     pub(crate) id: InstanceId,
     pub(crate) node: NodeId,
     pub(crate) addresses: Vec<InstanceAddress>,
+    /// Whether it runs and is not attached to its networks yet.
+    pub(crate) is_joining: bool,
 }
 
 /// What is to be reached.
@@ -72,6 +74,7 @@ fn live(state: &ClusterState, service: &ServiceKey, replica: Option<&ReplicaId>)
         id,
         node: instance.node,
         addresses: instance.addresses.clone(),
+        is_joining: instance.joining_since.is_some(),
     });
     instances.collect()
 }

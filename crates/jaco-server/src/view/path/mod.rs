@@ -15,7 +15,7 @@ mod ends;
 mod outcome;
 mod outside;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod tunnel;
 mod walk;
 

@@ -4,7 +4,7 @@
 
 #[path = "../../../../jaco-state/tests/it/history.rs"]
 #[allow(dead_code, reason = "shared with the tests of the state, which use more of it")]
-mod history;
+pub(crate) mod history;
 #[path = "outside_tests.rs"]
 mod outside;
 
@@ -226,6 +226,46 @@ fn what_is_not_ready_is_named() {
         &expect![[r#"
         endpoints false: no replica of shop/db is ready: shop-db-0 on n2 is degraded
         fix: make it ready: jaco status shop; jaco logs shop-db-0"#]],
+    );
+}
+
+/// R-CLI-3: as long as nothing is ready, no name leads anywhere, and that is what is told.
+#[test]
+fn no_name_leads_to_what_is_not_ready() {
+    let mut cluster = Cluster::new();
+    cluster.observe("shop-db-0", ReplicaState::Degraded);
+    cluster.report(N1).addresses.clear();
+    cluster.report(N1).name_known = false;
+    let steps = cluster.walked("shop/db", 5432).steps();
+    let names: Vec<&str> = steps.iter().map(|step| step.step.as_str()).collect();
+    assert_eq!(names, ["network", "name", "endpoints"], "{steps:?}");
+    assert!(!steps[2].holds && steps[2].detail.contains("shop-db-0 on n2 is degraded"));
+}
+
+/// NET-8: what runs and is not attached to its networks yet is told by name, at either end.
+#[test]
+fn what_is_being_attached_is_named() {
+    let mut cluster = Cluster::new();
+    let join = |cluster: &mut Cluster, name: &str, since| {
+        cluster.history.state.slots.get_mut(&replica(name)).unwrap().current.joining_since = since;
+    };
+    join(&mut cluster, "shop-db-0", Some(jaco_types::Timestamp(1)));
+    cluster.report(N1).addresses.clear();
+    cluster.ends(
+        "shop/db",
+        5432,
+        &expect![[r#"
+        endpoints false: no replica of shop/db is ready: shop-db-0 on n2 is being attached to shop/default
+        fix: try again in a second; if it stays, see why the engine refuses: journalctl -u jacod on n2"#]],
+    );
+    join(&mut cluster, "shop-db-0", None);
+    join(&mut cluster, "shop-web-0", Some(jaco_types::Timestamp(1)));
+    cluster.ends(
+        "shop/db",
+        5432,
+        &expect![[r#"
+        network false: shop-web-0 on n1 is being attached to shop/default
+        fix: try again in a second; if it stays, see why the engine refuses: journalctl -u jacod on n1"#]],
     );
 }
 

@@ -7,7 +7,7 @@ use jaco_proto::v1;
 use jaco_state::ClusterState;
 use jaco_types::NodeId;
 
-use super::course::Course;
+use super::course::{Course, until_joined};
 use super::ends::{Destination, Live};
 use super::outcome::{Broken, Step, Walk, millis};
 use crate::router::Reports;
@@ -96,6 +96,9 @@ impl Walker<'_> {
                 format!("see why it has none: jaco explain {}", self.to),
             ));
         }
+        if found.is_empty() && course.ready.is_empty() {
+            return Ok(format!("{name} leads nowhere as long as no replica is ready"));
+        }
         if !report.name_known || found.is_empty() {
             let node = hostname(self.state, course.asker.node);
             let detail = format!(
@@ -131,12 +134,7 @@ impl Walker<'_> {
             course.unready.values().map(|live| self.why_unready(live)).collect();
         if course.ready.is_empty() {
             let detail = format!("no replica of {} is ready: {}", self.to, unready.join("; "));
-            let first = course.unready.values().next().map(|live| live.id.replica.to_string());
-            let fix = format!(
-                "make it ready: jaco status {}; jaco logs {}",
-                self.to.service.deployment,
-                first.unwrap_or_default()
-            );
+            let fix = self.how_to_be_ready();
             return Err(Broken::new(Step::Endpoints, detail, fix));
         }
         let ready: Vec<String> = course.ready.values().map(|live| self.at(live)).collect();
@@ -147,11 +145,24 @@ impl Walker<'_> {
         Ok(text)
     }
 
+    fn how_to_be_ready(&self) -> String {
+        let mut unready = self.course.unready.values();
+        if let Some(live) = unready.clone().find(|live| live.is_joining) {
+            return until_joined(&hostname(self.state, live.node));
+        }
+        let first = unready.next().map(|live| live.id.replica.to_string());
+        let first = first.unwrap_or_default();
+        format!("make it ready: jaco status {}; jaco logs {first}", self.to.service.deployment)
+    }
+
     fn at(&self, live: &Live) -> String {
         format!("{} on {}", live.id.replica, hostname(self.state, live.node))
     }
 
     fn why_unready(&self, live: &Live) -> String {
+        if live.is_joining {
+            return format!("{} is being attached to {}", self.at(live), self.course.network_name);
+        }
         let slot = self.state.slots.get(&live.id.replica);
         let Some(slot) = slot else { return self.at(live) };
         let (shown, code, details) = replica_state(self.state, slot);

@@ -1,8 +1,5 @@
 //! `jaco cluster`
 
-use std::fs::OpenOptions;
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -14,6 +11,7 @@ use jaco_proto::v1::{
 use jaco_types::ErrorCode;
 use serde_json::{Value, json};
 
+use super::new_file::{create, write};
 use super::node::{Leave, leave};
 use super::token::JoinToken;
 use super::{rotate_ca, rotate_kek};
@@ -74,8 +72,8 @@ struct Init {
     #[arg(long, default_value = "", hide_default_value = true)]
     name: String,
     /// Write the operator token to this new file (0600) instead of printing it
-    #[arg(long = "save-token", value_name = "FILE")]
-    token_file: Option<PathBuf>,
+    #[arg(long, value_name = "FILE")]
+    save_token: Option<PathBuf>,
     /// Write the cluster's CA certificate to this new file; clients on the network need it
     #[arg(long, value_name = "FILE")]
     ca_file: Option<PathBuf>,
@@ -136,25 +134,25 @@ pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
 
 async fn init(session: &mut Session, client: &Client, args: &Init) -> CommandResult {
     // Created first: a token that cannot be written would be lost.
-    let token_file = args.token_file.as_deref().map(|path| create(path, 0o600)).transpose()?;
+    let token_file = args.save_token.as_deref().map(|path| create(path, 0o600)).transpose()?;
     let ca_file = args.ca_file.as_deref().map(|path| create(path, 0o644)).transpose()?;
     let networks = InitNetworks { pool: args.pool.clone(), mtu: args.mtu };
     let networks = (!args.no_network).then_some(networks);
     let made = match client.init(InitRequest { name: args.name.clone(), networks }).await {
         Ok(made) => made,
         Err(error) => {
-            for path in args.token_file.iter().chain(&args.ca_file) {
+            for path in args.save_token.iter().chain(&args.ca_file) {
                 // The files are empty; the error of the request matters.
                 std::fs::remove_file(path).ok();
             }
             return Err(error.into());
         }
     };
-    if let (Some(mut file), Some(path)) = (token_file, &args.token_file) {
-        write(&mut file, path, &format!("{}\n", made.operator_token))?;
+    if let (Some(file), Some(path)) = (token_file, &args.save_token) {
+        write(&file, path, &format!("{}\n", made.operator_token))?;
     }
-    if let (Some(mut file), Some(path)) = (ca_file, &args.ca_file) {
-        write(&mut file, path, &made.ca_certificate_pem)?;
+    if let (Some(file), Some(path)) = (ca_file, &args.ca_file) {
+        write(&file, path, &made.ca_certificate_pem)?;
     }
     if !made.networks_refused.is_empty() {
         session.ui.note(&format!(
@@ -164,7 +162,7 @@ async fn init(session: &mut Session, client: &Client, args: &Init) -> CommandRes
         ));
     }
     let join = join_line(session, client, args.nodes - 1).await;
-    session.done(&Created { cluster: &made, token_file: args.token_file.as_deref(), join })
+    session.done(&Created { cluster: &made, token_file: args.save_token.as_deref(), join })
 }
 
 /// A token for the other nodes. The cluster is there without it as well.
@@ -185,16 +183,6 @@ async fn join_line(
             None
         }
     }
-}
-
-fn create(path: &Path, mode: u32) -> Result<std::fs::File, CliError> {
-    let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path);
-    file.map_err(|error| CliError::local(format!("cannot create {}", path.display()), error))
-}
-
-fn write(file: &mut std::fs::File, path: &Path, text: &str) -> Result<(), CliError> {
-    let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
-    written.map_err(|error| CliError::local(format!("cannot write {}", path.display()), error))
 }
 
 /// The join token, from the file or the environment.

@@ -9,6 +9,7 @@ pub(crate) mod doctor;
 pub(crate) mod image;
 mod keys;
 pub(crate) mod network;
+mod new_file;
 pub(crate) mod node;
 pub(crate) mod notify;
 mod operator_certificate;

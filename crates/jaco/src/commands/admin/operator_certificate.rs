@@ -1,7 +1,6 @@
 //! Client certificates of operators, for `jaco token`. The private key is made here and never sent.
 
-use std::io::{Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::Read;
 use std::path::Path;
 
 use jaco_pki::{NodeKey, request_from_pem};
@@ -9,6 +8,7 @@ use jaco_proto::v1::{IssueOperatorCertificateRequest, RenewOperatorCertificateRe
 use jaco_types::{ErrorCode, TokenId};
 use serde_json::json;
 
+use super::new_file::{create, write};
 use crate::connect::{private_key, replace};
 use crate::error::CliError;
 use crate::format::time;
@@ -29,8 +29,8 @@ pub(super) fn request(session: &mut Session, name: &str, folder: &Path) -> Comma
     })?;
     let key = NodeKey::generate();
     let (key_path, csr_path) = (folder.join(format!("{id}.key")), folder.join(format!("{id}.csr")));
-    create(&key_path, 0o600, &key.to_pem())?;
-    create(&csr_path, 0o644, &key.request_pem()).inspect_err(|_| {
+    make(&key_path, 0o600, &key.to_pem())?;
+    make(&csr_path, 0o644, &key.request_pem()).inspect_err(|_| {
         // It was made a moment ago, and the error of the other file matters.
         std::fs::remove_file(&key_path).ok();
     })?;
@@ -127,12 +127,6 @@ pub(super) fn csr(path: &Path) -> Result<Vec<u8>, CliError> {
     })
 }
 
-fn create(path: &Path, mode: u32, text: &str) -> Result<(), CliError> {
-    let mut options = std::fs::OpenOptions::new();
-    let file = options.write(true).create_new(true).mode(mode).open(path);
-    let written = file.and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
-        file.sync_all()
-    });
-    written.map_err(|error| CliError::local(format!("cannot create {}", path.display()), error))
+fn make(path: &Path, mode: u32, text: &str) -> Result<(), CliError> {
+    write(&create(path, mode)?, path, text)
 }

@@ -1,5 +1,6 @@
 //! `jaco token`
 
+use std::fs::File;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,7 +11,9 @@ use jaco_proto::v1::{
 };
 use serde_json::{Value, json};
 
+use super::new_file::{create, write};
 use super::operator_certificate as certificate;
+use crate::error::CliError;
 use crate::format::time;
 use crate::output::{Frame, Show};
 use crate::session::{CommandResult, Session};
@@ -56,9 +59,9 @@ enum Action {
     #[command(
         alias = "create",
         after_long_help = "Examples:
-  jaco token issue ann --role operator --expires 90d > ann.token
-  jaco token issue ci --role deployer --deployment shop --expires 30d > ci.token
-  jaco token issue board --role viewer > board.token
+  jaco token issue ann --role operator --expires 90d --save-token ann.token
+  jaco token issue ci --role deployer --deployment shop --expires 30d --save-token ci.token
+  jaco token issue board --role viewer
   jaco token issue ann --role operator --csr ann.csr > ann.crt"
     )]
     Issue {
@@ -81,6 +84,9 @@ enum Action {
         /// Issue a client certificate for the key of this certificate request, PEM; `-` for stdin
         #[arg(long, value_name = "FILE")]
         csr: Option<PathBuf>,
+        /// Write the token to this new file (0600) instead of printing it
+        #[arg(long, value_name = "FILE", conflicts_with = "csr")]
+        save_token: Option<PathBuf>,
     },
     /// Replace the secret of an operator token
     ///
@@ -88,15 +94,18 @@ enum Action {
     /// the new one before the present one ends; --overlap 0s ends it at once, as after a theft. Name, role and expiry stay.
     /// Rotated again before the overlap is over, the newest token is replaced, and the one that is in use stays.
     #[command(after_long_help = "Examples:
-  jaco token rotate ci > ci.token
-  jaco token rotate ci --overlap 7d > ci.token
-  jaco token rotate ann --overlap 0s > ann.token")]
+  jaco token rotate ci --save-token ci.token
+  jaco token rotate ci --overlap 7d
+  jaco token rotate ann --overlap 0s")]
     Rotate {
         /// The token's name
         name: String,
         /// How long the present token counts beside the new one, at most 90d
         #[arg(long, value_name = "TIME", default_value = "1d", value_parser = time::duration)]
         overlap: Duration,
+        /// Write the token to this new file (0600) instead of printing it
+        #[arg(long, value_name = "FILE")]
+        save_token: Option<PathBuf>,
     },
     /// Create a private key and a certificate request on this machine
     ///
@@ -168,15 +177,16 @@ pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
             certificate::renew_of(session, name, &csr).await
         }
         Action::Renew { .. } => certificate::renew(session).await,
-        Action::Issue { name, role, deployments, expires, csr: Some(csr) } => {
+        Action::Issue { name, role, deployments, expires, csr: Some(csr), .. } => {
             let ttl_secs = expires.map_or(0, |expires| expires.as_secs());
             let csr_der = certificate::csr(&csr)?.into();
             let request =
                 IssueOperatorCertificateRequest { name, ttl_secs, role, deployments, csr_der };
             certificate::issue(session, request).await
         }
-        Action::Issue { name, role, deployments, expires, csr: None } => {
+        Action::Issue { name, role, deployments, expires, csr: None, save_token } => {
             let client = session.client()?;
+            let file = TokenFile::create(save_token)?;
             let ttl_secs = expires.map_or(0, |expires| expires.as_secs());
             let request = IssueOperatorTokenRequest {
                 name: name.clone(),
@@ -184,33 +194,39 @@ pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
                 role: role.clone(),
                 deployments: deployments.clone(),
             };
-            let issued = client.issue_operator_token(request).await?;
+            let issued = file.or_removed(client.issue_operator_token(request).await)?;
+            let (token, text) = file.keep(issued.token)?;
             let expires_at = time::rfc3339(issued.expires_at_ms);
             let deployments = (!deployments.is_empty()).then_some(deployments);
             let json = json!({
                 "name": name,
                 "role": role,
                 "deployments": deployments,
-                "token": issued.token,
+                "token": token,
+                "token_file": file.path(),
                 "expires_at": expires_at,
             });
-            let json = without_null(json);
-            session.done(&Summary { json, text: format!("{}\n", issued.token) })
+            session.done(&Summary { json: without_null(json), text })
         }
-        Action::Rotate { name, overlap } => {
+        Action::Rotate { name, overlap, save_token } => {
             let client = session.client()?;
+            let file = TokenFile::create(save_token)?;
             let overlap_secs = overlap.as_secs();
             let request = RotateOperatorTokenRequest { name: name.clone(), overlap_secs };
-            let rotated = client.rotate_operator_token(request).await?;
+            let rotated = file.or_removed(client.rotate_operator_token(request).await)?;
             let former_until = time::rfc3339(rotated.former_until_ms);
             session.ui.note(&match &former_until {
                 Some(until) => format!("the former token of {name} counts until {until}"),
                 None => format!("the former token of {name} does not count any more"),
             });
-            let token = rotated.token;
-            let json = json!({ "name": name, "token": token, "former_until": former_until });
-            let json = without_null(json);
-            session.done(&Summary { json, text: format!("{token}\n") })
+            let (token, text) = file.keep(rotated.token)?;
+            let json = json!({
+                "name": name,
+                "token": token,
+                "token_file": file.path(),
+                "former_until": former_until,
+            });
+            session.done(&Summary { json: without_null(json), text })
         }
         Action::Revoke { name } => {
             let client = session.client()?;
@@ -225,6 +241,39 @@ pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
             let list = client.list_tokens(ListTokensRequest {}).await?;
             session.done(&List { items: &list.tokens, json: token::json, text: token::table })
         }
+    }
+}
+
+/// Where a token is written to, which is shown once: made before the token is, which could not be written else.
+struct TokenFile(Option<(PathBuf, File)>);
+
+impl TokenFile {
+    fn create(path: Option<PathBuf>) -> Result<Self, CliError> {
+        let file = path.map(|path| create(&path, 0o600).map(|file| (path, file)));
+        file.transpose().map(Self)
+    }
+
+    /// Without a token the file, which is empty, is removed.
+    fn or_removed<T, E>(&self, issued: Result<T, E>) -> Result<T, E> {
+        if let (Err(_), Some((path, _))) = (&issued, &self.0) {
+            // The error of the request matters.
+            std::fs::remove_file(path).ok();
+        }
+        issued
+    }
+
+    /// Writes the token; what is shown of it, and as a line.
+    fn keep(&self, token: String) -> Result<(Option<String>, String), CliError> {
+        let Some((path, file)) = &self.0 else {
+            let line = format!("{token}\n");
+            return Ok((Some(token), line));
+        };
+        write(file, path, &format!("{token}\n"))?;
+        Ok((None, format!("the token is in {}\n", path.display())))
+    }
+
+    fn path(&self) -> Option<String> {
+        self.0.as_ref().map(|(path, _)| path.display().to_string())
     }
 }
 

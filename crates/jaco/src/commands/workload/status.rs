@@ -147,22 +147,33 @@ async fn watch_on_terminal(session: &mut Session, request: StatusRequest) -> Com
     let mut tick = tokio::time::interval(Duration::from_secs(1));
     let mut last: Option<StatusResponse> = None;
     loop {
-        tokio::select! {
-            biased;
-            () = &mut quit => {
-                session.ui.keep_drawing();
-                return Ok(ExitCode::Converged);
+        // Not begun anew at each tick: it gives up by itself where no node answers any more.
+        let mut next = std::pin::pin!(watcher.next());
+        let status = loop {
+            tokio::select! {
+                biased;
+                () = &mut quit => {
+                    session.ui.keep_drawing();
+                    return Ok(ExitCode::Converged);
+                }
+                status = &mut next => break status?,
+                _ = tick.tick() => {}
             }
-            status = watcher.next() => last = Some(status?),
-            _ = tick.tick() => {}
-        }
-        let Some(status) = &last else { continue };
-        let frame = session.ui.frame();
-        let clock = time::rfc3339(frame.now_ms).unwrap_or_default();
-        let mut lines = vec![format!("{clock}   q quits"), String::new()];
-        lines.extend(Status(status).text(&frame).lines().map(str::to_owned));
-        session.ui.draw(Stream::Out, &lines).map_err(CliError::Output)?;
+            if let Some(status) = &last {
+                draw(session, status)?;
+            }
+        };
+        draw(session, &status)?;
+        last = Some(status);
     }
+}
+
+fn draw(session: &mut Session, status: &StatusResponse) -> Result<(), CliError> {
+    let frame = session.ui.frame();
+    let clock = time::rfc3339(frame.now_ms).unwrap_or_default();
+    let mut lines = vec![format!("{clock}   q quits"), String::new()];
+    lines.extend(Status(status).text(&frame).lines().map(str::to_owned));
+    session.ui.draw(Stream::Out, &lines).map_err(CliError::Output)
 }
 
 /// Completes when the user presses `q`; never without a terminal.

@@ -6,7 +6,7 @@ use jaco_client::fresh_request_id;
 use jaco_proto::v1::{
     NodeInfo, SetAvailabilityRequest, StatusRequest, StatusResponse, StatusScope, WhatifRequest,
 };
-use jaco_types::{Availability, ErrorCode};
+use jaco_types::{Availability, Drain, ErrorCode};
 use serde_json::json;
 
 use crate::deploy::whatif::whatif;
@@ -26,8 +26,9 @@ pub(super) struct Limits {
     /// Maximum time for the next replica to move; then the cluster cancels the drain
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = time::duration)]
     replica_timeout: Duration,
-    /// Move the other replicas although some with data on the node must stay; those keep running there
-    #[arg(long)]
+    /// Move the other replicas although some with data on the node must stay; those keep running there, and the node stays
+    /// draining
+    #[arg(long, conflicts_with = "replica_timeout")]
     leave_data: bool,
 }
 
@@ -90,7 +91,7 @@ pub(super) async fn cancel(session: &mut Session, names: &[String]) -> CommandRe
 }
 
 /// The nodes. Linearizable, so that a status from any node includes what was just told another one.
-fn nodes_now() -> StatusRequest {
+pub(super) fn nodes_now() -> StatusRequest {
     let scope = StatusScope::Nodes.into();
     StatusRequest { scope, linearizable: true, ..StatusRequest::default() }
 }
@@ -138,8 +139,13 @@ async fn prepare<'n>(
     for node in drained.iter().skip(1).filter(|node| node.before == Some(Availability::Active)) {
         set(session, node.name, Availability::Cordoned).await?;
     }
+    let timeout = match limits.leave_data {
+        // What stays never leaves: no progress is no failure then.
+        true => Duration::from_millis(Drain::WITHOUT_DATA.0),
+        false => limits.replica_timeout,
+    };
     for name in names {
-        send(session, name, Availability::Draining, limits.replica_timeout).await?;
+        send(session, name, Availability::Draining, timeout).await?;
     }
     Ok(drained)
 }
@@ -163,8 +169,8 @@ fn bound_by_data(names: &[String], because: Vec<String>) -> CliError {
 /// How a drain ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum End {
-    /// No replicas and containers are left on the node.
-    Empty,
+    /// No replicas and containers are left on the node but these, which their data keeps there.
+    Empty(Vec<String>),
     /// The node was removed from the cluster.
     Removed(String),
     /// A user cancelled the drain.
@@ -173,13 +179,24 @@ enum End {
     TimedOut(String),
 }
 
-/// Drains nodes and waits until they are empty. At the timeout their availability is restored: remaining
-/// replicas stay and serve, and moved ones are not moved back.
+impl End {
+    /// What is left on an emptied node.
+    fn left(self) -> Option<Vec<String>> {
+        match self {
+            Self::Empty(left) => Some(left),
+            Self::Removed(_) | Self::Cancelled(_) | Self::TimedOut(_) => None,
+        }
+    }
+}
+
+/// Drains nodes and waits until they are empty, or have nothing left but what their data keeps there, where that is to be
+/// left: the names of those replicas. At the timeout their availability is restored: remaining replicas stay and serve, and
+/// moved ones are not moved back.
 pub(super) async fn drain(
     session: &mut Session,
     names: &[String],
     limits: &Limits,
-) -> Result<(), CliError> {
+) -> Result<Vec<String>, CliError> {
     let drained = prepare(session, names, limits).await?;
     let request = nodes_now();
     let agreed = session.client()?.read_status(request).await?;
@@ -191,16 +208,19 @@ pub(super) async fn drain(
     };
     let waiting = Wait { request, limit: Some(limits.timeout), lines: &lines, summary: &summary };
     let ended = wait(session, waiting, |status| {
-        let mut ends = names.iter().filter_map(|name| end(status, name));
-        let first_failure = ends.clone().find(|end| *end != End::Empty);
-        match first_failure {
-            Some(end) => Step::Done(end),
-            None if ends.by_ref().count() == names.len() => Step::Done(End::Empty),
-            None => Step::Wait,
+        let mut ends = names.iter().filter_map(|name| end(status, name, limits));
+        let first_failure = ends.clone().find(|end| !matches!(end, End::Empty(_)));
+        if let Some(end) = first_failure {
+            return Step::Done(end);
+        }
+        let left: Vec<Vec<String>> = ends.by_ref().filter_map(End::left).collect();
+        match left.len() == names.len() {
+            true => Step::Done(End::Empty(left.concat())),
+            false => Step::Wait,
         }
     });
     match ended.await? {
-        Ended::Reached(End::Empty) => Ok(()),
+        Ended::Reached(End::Empty(left)) => Ok(left),
         Ended::Reached(End::Removed(name)) => Err(CliError::Refused {
             code: ErrorCode::NodeNotFound,
             message: format!("{name} was removed by another user"),
@@ -277,15 +297,31 @@ async fn restore(
 }
 
 /// How the drain of a node ended; `None` while it is in progress.
-fn end(status: &StatusResponse, name: &str) -> Option<End> {
+fn end(status: &StatusResponse, name: &str, limits: &Limits) -> Option<End> {
     let Some(node) = find(status, name) else { return Some(End::Removed(name.to_owned())) };
     if node.availability == Availability::Draining.as_str() {
-        return (node.replicas == 0 && node.stopping == 0).then_some(End::Empty);
+        let left = match limits.leave_data {
+            true => kept_by_data(status, name),
+            false => Vec::new(),
+        };
+        let is_empty = node.replicas as usize <= left.len() && node.stopping == 0;
+        return is_empty.then_some(End::Empty(left));
     }
     Some(match node.availability_reason.as_str() {
         "" => End::Cancelled(name.to_owned()),
         reason => End::TimedOut(format!("{name}: {reason}")),
     })
+}
+
+/// The replicas that their data keeps on a node which is to be left.
+fn kept_by_data(status: &StatusResponse, name: &str) -> Vec<String> {
+    let services = status.deployments.iter().flat_map(|deployment| &deployment.services);
+    let waits = services.flat_map(|service| &service.unplaced);
+    let here = waits.filter(|one| {
+        one.reason == "data_stays_on_node"
+            && one.details.get("node").is_some_and(|node| node == name)
+    });
+    here.filter_map(|one| one.details.get("replica").cloned()).collect()
 }
 
 fn find<'s>(status: &'s StatusResponse, name: &str) -> Option<&'s NodeInfo> {

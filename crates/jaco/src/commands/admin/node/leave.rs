@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::drain::{self, Limits};
-use super::{preview, remove};
+use super::{has_data, preview, remove};
 use crate::error::CliError;
 use crate::session::wait::interrupted;
 use crate::session::{CommandResult, Session};
@@ -62,7 +62,10 @@ async fn run(session: &mut Session, args: Leave) -> CommandResult {
             ),
         });
     }
-    drain::drain(session, std::slice::from_ref(&node), &args.limits).await?;
+    let left = drain::drain(session, std::slice::from_ref(&node), &args.limits).await?;
+    if !left.is_empty() {
+        return Err(has_data(&node, &left));
+    }
     remove(session, &node, false).await?;
     ended(session, &node).await?;
     let json = json!({ "node": node, "cluster": cluster, "outcome": "left" });

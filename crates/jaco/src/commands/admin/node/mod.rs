@@ -7,7 +7,7 @@ mod leave;
 
 use jaco_client::fresh_request_id;
 use jaco_proto::v1::RemoveNodeRequest;
-use jaco_types::Availability;
+use jaco_types::{Availability, ErrorCode};
 use serde_json::json;
 
 use self::drain::Limits;
@@ -181,15 +181,19 @@ async fn dispatch(session: &mut Session, action: Action) -> CommandResult {
             done(session, &nodes, "draining")
         }
         Action::Drain { nodes, limits, .. } => {
-            drain::drain(session, &nodes, &limits).await?;
-            done(session, &nodes, "drained")
+            let left = drain::drain(session, &nodes, &limits).await?;
+            drained(session, &nodes, &left)
         }
         Action::Facts { node, generate } => facts::run(session, node, generate).await,
         Action::Label { node, labels } => labels::run(session, node, &labels).await,
         Action::Rm { node, dry_run: true, .. } => preview(session, vec![node]).await,
         Action::Rm { node, force, limits, .. } => {
             if !force {
-                drain::drain(session, std::slice::from_ref(&node), &limits).await?;
+                require_another(session, &node).await?;
+                let left = drain::drain(session, std::slice::from_ref(&node), &limits).await?;
+                if !left.is_empty() {
+                    return Err(has_data(&node, &left));
+                }
             }
             remove(session, &node, force).await?;
             done(session, &[node], "removed")
@@ -203,6 +207,52 @@ async fn remove(session: &mut Session, node: &str, force: bool) -> Result<(), Cl
     let request = RemoveNodeRequest { hostname: node.to_owned(), force, request_id, node_id: 0 };
     session.client()?.remove_node(request).await?;
     Ok(())
+}
+
+/// Refuses to empty the only node, which cannot be removed afterwards.
+async fn require_another(session: &mut Session, node: &str) -> Result<(), CliError> {
+    let status = session.client()?.read_status(drain::nodes_now()).await?;
+    let is_last = matches!(status.nodes.as_slice(), [only] if only.hostname == node);
+    if !is_last {
+        return Ok(());
+    }
+    Err(CliError::Refused {
+        code: ErrorCode::NodeNotRemovable,
+        message: format!("{node} is the last node of the cluster and cannot be removed"),
+        help: Some(
+            "stop its daemon; `jacod reset` ends the cluster with all that it has".to_owned(),
+        ),
+    })
+}
+
+/// A node that was emptied but for its data is not removed.
+fn has_data(node: &str, left: &[String]) -> CliError {
+    CliError::Outcome {
+        code: ErrorCode::NodeNotRemovable,
+        message: format!(
+            "{node} is draining and was not removed: it has the data of {}",
+            left.join(", ")
+        ),
+        because: Vec::new(),
+        help: vec![
+            format!("jaco node rm {node} --force removes it; its data is not used any more then"),
+            format!("jaco node drain {node} --cancel keeps it"),
+        ],
+    }
+}
+
+/// Says which nodes were drained, and what stays there.
+fn drained(session: &mut Session, nodes: &[String], left: &[String]) -> CommandResult {
+    if left.is_empty() {
+        return done(session, nodes, "drained");
+    }
+    let json = match nodes {
+        [node] => json!({ "node": node, "outcome": "drained", "left": left }),
+        nodes => json!({ "nodes": nodes, "outcome": "drained", "left": left }),
+    };
+    let names = nodes.join(", ");
+    let text = format!("{names} drained but for {}, whose data is there\n", left.join(", "));
+    session.done(&Summary { json, text })
 }
 
 /// Prints what a drain would move and what could not move.

@@ -172,7 +172,10 @@ impl StartingCluster {
         self.join(session, first, others).await?;
         let status = self.await_ready(first).await?;
         let ready =
-            format!("{} nodes ready, {} of them voters", status.nodes.len(), voters(&status));
+            match (crate::format::quantity::count(status.nodes.len(), "node"), voters(&status)) {
+                (nodes, 1) => format!("{nodes} ready, 1 of them a voter"),
+                (nodes, voters) => format!("{nodes} ready, {voters} of them voters"),
+            };
         self.note(session, &ready);
         Ok(())
     }
