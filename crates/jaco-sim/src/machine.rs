@@ -31,11 +31,22 @@ pub(crate) struct Machine {
     drift_permille: i64,
     /// How much of its processors is in use, in percent, where that is measured.
     pub(crate) load_percent: Option<u64>,
+    pub(crate) disk: Disk,
     /// When its daemon was last in contact with a leader, by true time.
     pub(crate) contact_at: Timestamp,
     /// What was committed then.
     pub(crate) committed_at_contact: StateIndex,
     pub(crate) router: Router,
+}
+
+/// How full the disk of a machine is, of its daemon and its engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Disk {
+    Free,
+    /// Its daemon says so to the leader. Everything works.
+    NearlyFull,
+    /// Nothing can be written. The daemon says so, too, as long as it has nothing to write.
+    Full,
 }
 
 /// Whether a machine is a node of the cluster.
@@ -67,6 +78,7 @@ impl Machine {
             clock_offset: 0,
             drift_permille: 0,
             load_percent: None,
+            disk: Disk::Free,
             contact_at: Timestamp(0),
             committed_at_contact: StateIndex(0),
             router: Router::default(),

@@ -26,6 +26,8 @@ pub(crate) enum Stream {
     Logins = 8,
     /// Which jobs run on a schedule.
     Schedules = 9,
+    /// Whose disks are full.
+    Disks = 10,
 }
 
 impl Rng {

@@ -5,7 +5,7 @@ use jaco_scheduler::Plan;
 use jaco_state::command::{Previous, ReplaceCause};
 use jaco_state::job::JobRecord;
 use jaco_state::{Change, ClusterState, NewInstance};
-use jaco_types::{DesiredState, Instance, Slot, Timestamp};
+use jaco_types::{DesiredState, Instance, NodeStatus, Slot, Timestamp};
 
 /// A defect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,11 +72,13 @@ pub enum Sabotage {
     MissDueTimes,
     /// An engine that says that it attached a container to networks, and did not.
     FeignJoins,
+    /// A planner that places what is new on a node whose disk is full, where there is one.
+    FillDisks,
 }
 
 impl Sabotage {
     /// Every defect.
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 32] = [
         Self::RecreateOnStart,
         Self::DropInsteadOfRetire,
         Self::NeverQuiet,
@@ -108,6 +110,7 @@ impl Sabotage {
         Self::StartBeside,
         Self::MissDueTimes,
         Self::FeignJoins,
+        Self::FillDisks,
     ];
 
     /// Spoils the state of a node.
@@ -128,6 +131,9 @@ impl Sabotage {
                     *previous = Previous::Drop;
                 }
             }
+        }
+        if self == Self::FillDisks {
+            place_on_full_disk(&mut plan, state);
         }
         if self == Self::NeverQuiet
             && plan.changes.is_empty()
@@ -192,6 +198,17 @@ fn run_again(slot: &Slot) -> Change {
         previous: Previous::Drop,
         cause: ReplaceCause::Moved,
         consecutive_failures: 0,
+    }
+}
+
+/// Places every new replica on a node whose disk is full, if there is one.
+fn place_on_full_disk(plan: &mut Plan, state: &ClusterState) {
+    let full = state.nodes.values().find(|node| node.status == NodeStatus::DiskFull);
+    let Some(full) = full.map(|node| node.id) else { return };
+    for change in &mut plan.changes {
+        if let Change::SlotCreate { instance, .. } = change {
+            instance.node = full;
+        }
     }
 }
 

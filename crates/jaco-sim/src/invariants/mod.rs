@@ -1,4 +1,4 @@
-//! The laws of a whole cluster (SIM-1 to SIM-20, ARCHITECTURE.md §4), each in a file of its own: a
+//! The laws of a whole cluster (SIM-1 to SIM-21, ARCHITECTURE.md §4), each in a file of its own: a
 //! type that keeps what its law needs, and says at each event whether the law still holds. The laws
 //! of the replicated state (ST-…, NET-1 and those after it) are asked after every entry, too; those of the dataplane after
 //! every step of a router and every change of a machine's containers.
@@ -32,6 +32,7 @@ mod sim_17_routed_ended;
 mod sim_18_pinned_image;
 mod sim_19_finished_once;
 mod sim_20_due_once;
+mod sim_21_full_disk;
 mod violation;
 
 use std::collections::BTreeMap;
@@ -141,6 +142,7 @@ fn all() -> Vec<Box<dyn Invariant>> {
         Box::<sim_18_pinned_image::PinnedImage>::default(),
         Box::<sim_19_finished_once::FinishedOnce>::default(),
         Box::<sim_20_due_once::DueOnce>::default(),
+        Box::<sim_21_full_disk::FullDisk>::default(),
         Box::<net_03_quarantined::Quarantined>::default(),
         Box::<net_07_delivered::Delivered>::default(),
         Box::<net_08_named::Named>::default(),

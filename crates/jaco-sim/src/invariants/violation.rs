@@ -5,8 +5,8 @@ use std::net::Ipv4Addr;
 use jaco_agent::engine::ContainerId;
 use jaco_state::command::ReplaceCause;
 use jaco_types::{
-    DeploymentName, Hostname, ImageDigest, InstanceId, Millis, ReplicaId, RequestId, Revision,
-    ServiceKey, StateIndex, Timestamp,
+    DeploymentName, Hostname, ImageDigest, InstanceId, Millis, NodeId, ReplicaId, RequestId,
+    Revision, ServiceKey, StateIndex, Timestamp,
 };
 
 /// A broken law, and when.
@@ -76,6 +76,8 @@ pub enum InvariantViolation {
     RunsOverlap { instance: InstanceId, other: InstanceId },
     #[error("a run of {service} is late by {by}")]
     RunLate { service: ServiceKey, by: Millis },
+    #[error("{instance} was placed on node {node}, whose disk is full")]
+    PlacedOnFullDisk { instance: InstanceId, node: NodeId },
     #[error("packets of {from} reach {to}, and they share no network")]
     ReachedWithoutNetwork { from: InstanceId, to: InstanceId },
     #[error("{subject}")]
@@ -122,6 +124,7 @@ impl InvariantViolation {
             Self::OtherImage { .. } => "SIM-18",
             Self::FinishedStarted { .. } => "SIM-19",
             Self::DueTwice { .. } | Self::RunsOverlap { .. } | Self::RunLate { .. } => "SIM-20",
+            Self::PlacedOnFullDisk { .. } => "SIM-21",
             Self::ReachedWithoutNetwork { .. } | Self::NotReached { .. } => "NET-7",
             Self::NamedWithoutWay { .. } | Self::NamedApart { .. } => "NET-8",
             Self::OtherReached { .. } => "NET-9",

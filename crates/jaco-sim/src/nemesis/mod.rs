@@ -3,6 +3,7 @@
 //! The nemesis writes script lines and has a [`Session`] execute them, so that what it did can be
 //! read, kept and replayed as a script.
 
+mod disks;
 mod fault;
 mod logins;
 mod members;
@@ -13,6 +14,7 @@ mod swarm;
 
 use jaco_types::Millis;
 
+use self::disks::Disks;
 use self::logins::Logins;
 use self::members::Members;
 use self::networks::Networks;
@@ -101,6 +103,7 @@ pub fn run(seed: u64, steps: usize, style: Style, sabotage: Option<Sabotage>) ->
         members: Members::new(Rng::new(seed, Stream::Members), style),
         logins: Logins::new(Rng::new(seed, Stream::Logins), style),
         schedules: Schedules::new(Rng::new(seed, Stream::Schedules), style),
+        disks: Disks::new(Rng::new(seed, Stream::Disks), style),
         swarm: match style {
             Style::Plain => Swarm::everything(&[]),
             Style::Harsh => Swarm::everything(&HARSH_CHOICES),
@@ -131,6 +134,7 @@ struct Nemesis {
     members: Members,
     logins: Logins,
     schedules: Schedules,
+    disks: Disks,
     swarm: Swarm,
     session: Session,
     script: Vec<String>,
@@ -226,6 +230,9 @@ impl Nemesis {
             if let Some(line) = self.networks.fault(step, &hosts) {
                 self.line(line)?;
             }
+            if let Some(line) = self.disks.line(&hosts) {
+                self.line(line)?;
+            }
             if let Some(line) = self.logins.line() {
                 self.line(line)?;
             }
@@ -280,6 +287,9 @@ impl Nemesis {
     /// All faults end, nothing is disabled any more, and every replica gets a new budget.
     fn make_peace(&mut self) -> Result<(), CommandError> {
         self.line("heal".to_owned())?;
+        if let Some(line) = self.disks.make_peace() {
+            self.line(line)?;
+        }
         self.line("start all".to_owned())?;
         self.complete_members()?;
         if let Some(line) = self.logins.right() {

@@ -3,7 +3,7 @@
 use jaco_agent::fake::{Behaviour, Reachability};
 use jaco_types::{Exit, ReplicaId};
 
-use super::words::{digest, millis, number, registry};
+use super::words::{digest, disk, millis, number, registry};
 use super::{CommandError, Session};
 use crate::network::MachineIx;
 use crate::world::{Harm, Registry, usual_behaviour};
@@ -50,6 +50,12 @@ impl Session {
             }
             ["engine", host, "down"] => self.set_engine(host, Reachability::Down)?,
             ["engine", host, "up"] => self.set_engine(host, Reachability::Up)?,
+            ["disk", host, state] => {
+                let disk = disk(state)?;
+                for ix in self.machines(&[host])? {
+                    self.cluster()?.set_disk(ix, disk);
+                }
+            }
             ["load", host, "unknown"] => {
                 let ix = self.machine(host)?;
                 self.cluster()?.set_load(ix, None);

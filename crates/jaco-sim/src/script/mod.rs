@@ -38,6 +38,7 @@
 //! | `image web:2 works\|exits 1 after 5s\|healthy after 5s\|unhealthy after 5s\|refused "…"` | containers |
 //! | `kill-container shop-web-0 [code]`, `remove-container …`, `sicken …`, `cure …` | |
 //! | `engine n1 down\|up`, `engine all up`, `clock n1 +60s` | |
+//! | `disk n1 nearly-full\|full\|free`, `disk all free` | where it is full, its daemon ends as soon as it has to write |
 //! | `freeze 60s` | all machines stand still for so long, and their clocks do not |
 //! | `drift n1 -90` | its steady clock goes too slowly by so many thousandths |
 //! | `show replicas shop`, `rollout shop/web`, `nodes`, `deployments`, `containers`, `audit 5` | |

@@ -3,6 +3,7 @@
 use jaco_types::{ImageDigest, Millis, RegistryName, ServiceKey};
 
 use super::{CommandError, Session};
+use crate::machine::Disk;
 use crate::network::MachineIx;
 use crate::service::parse_millis;
 
@@ -54,6 +55,15 @@ pub(super) fn digest(image: &str, mark: &str) -> Result<ImageDigest, CommandErro
     let repository = image.split(':').next().unwrap_or(image);
     let digest = ImageDigest::parse(&format!("{repository}@sha256:{}", mark.repeat(64)));
     digest.ok_or_else(|| CommandError::unclear(format!("{mark:?} is no hex digit")))
+}
+
+pub(super) fn disk(text: &str) -> Result<Disk, CommandError> {
+    match text {
+        "free" => Ok(Disk::Free),
+        "nearly-full" => Ok(Disk::NearlyFull),
+        "full" => Ok(Disk::Full),
+        _ => Err(CommandError::unclear(format!("{text:?} is not free, nearly-full or full"))),
+    }
 }
 
 pub(super) fn registry(text: &str) -> Result<RegistryName, CommandError> {

@@ -10,7 +10,7 @@ use super::{AGENT_TICK, HEARTBEAT, Happening, NodeSignalSent, World};
 use crate::consensus::{Origin, Proposal};
 use crate::daemon::{Daemon, View};
 use crate::invariants::{AgentEffect, Process, Started};
-use crate::machine::{Machine, Membership};
+use crate::machine::{Disk, Machine, Membership};
 use crate::network::MachineIx;
 use crate::sabotage::Sabotage;
 
@@ -28,7 +28,10 @@ impl World {
     /// Starts the daemon. It has what was stored of the log, and waits for a leader before it acts.
     pub(super) fn boot(&mut self, ix: MachineIx) {
         let machine = &mut self.machines[ix.0];
-        if machine.daemon.is_some() || machine.membership == Membership::Dismissed {
+        if machine.daemon.is_some()
+            || machine.membership == Membership::Dismissed
+            || machine.disk == Disk::Full
+        {
             return;
         }
         machine.lives += 1;
@@ -242,7 +245,7 @@ impl World {
     fn send_heartbeat(&mut self, ix: MachineIx) {
         let machine = self.machine(ix);
         let Some(daemon) = &machine.daemon else { return };
-        if let (Some(engine), Some(to)) = (daemon.engine.clone(), self.leader_seen_by(ix)) {
+        if let (Some(engine), Some(to)) = (self.engine_signal(ix), self.leader_seen_by(ix)) {
             let images = daemon.images.clone();
             let (node, load_percent) = (machine.node, machine.load_percent);
             let status = Box::new(NodeSignalSent { node, engine, images, load_percent });

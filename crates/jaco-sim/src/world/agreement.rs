@@ -27,9 +27,10 @@ const FLUSH: (u64, u64) = (1, 4);
 const BROKEN: Millis = Millis(500);
 
 impl World {
-    /// The machines that this one is connected with, itself included, if it is up.
+    /// The machines that this one is connected with, itself included, that are up and can write what it sends them.
     fn peers_of(&self, ix: MachineIx) -> BTreeSet<MachineIx> {
-        let is_up = |peer: &MachineIx| self.machine(*peer).daemon.is_some();
+        let is_up =
+            |peer: &MachineIx| self.machine(*peer).daemon.is_some() && self.can_write(*peer);
         let connected = |peer: &MachineIx| self.network.is_connected(ix, *peer);
         self.all().filter(is_up).filter(connected).collect()
     }
@@ -177,6 +178,11 @@ impl World {
             return;
         }
         let Some(proposal) = self.sabotage_proposal(to, proposal) else { return };
+        if !self.can_write(to) {
+            let (result, origin) = (Err(ProposeError::Unknown), proposal.origin);
+            self.plan_in(BROKEN, Happening::Answer { from: to, origin, result });
+            return self.end_where_full([to]);
+        }
         let at = self.machine(to).cluster_time(self.now);
         let reached = self.peers_of(to);
         let takes = Millis(self.network.rng().between(FLUSH.0, FLUSH.1) + self.network.latency().0);
@@ -187,6 +193,11 @@ impl World {
 
     pub(super) fn agree(&mut self, term: u64) {
         let Some(leader) = self.leader().filter(|_| self.consensus.term == term) else { return };
+        if self.consensus.uncommitted() > 0 {
+            let connected = |peer: &MachineIx| self.network.is_connected(leader, *peer);
+            let receivers: Vec<MachineIx> = self.all().filter(connected).collect();
+            self.end_where_full(receivers);
+        }
         let before = self.consensus.last();
         let with = self.peers_of(leader);
         let voters: BTreeSet<MachineIx> =
@@ -255,6 +266,9 @@ impl World {
 
     pub(super) fn deliver(&mut self, from: MachineIx, to: MachineIx, upto: StateIndex) {
         if self.network.is_open(from, to) && self.machine(to).daemon.is_some() {
+            if self.consensus.stored(to) < upto && !self.can_write(to) {
+                return self.end_where_full([to]);
+            }
             self.consensus.store(to, upto);
             if self.consensus.leader != Some(to) {
                 // A member that hears of a newer leader follows it.

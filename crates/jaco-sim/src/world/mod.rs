@@ -3,6 +3,7 @@
 mod agent;
 mod agreement;
 mod consumers;
+mod disks;
 mod faults;
 mod jobs;
 mod logins;

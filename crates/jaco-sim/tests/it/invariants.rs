@@ -227,6 +227,17 @@ fn sim_20_finds_a_run_that_does_not_begin() {
     finds("SIM-20", Sabotage::MissDueTimes, EACH_MINUTE);
 }
 
+/// R-NODE-1: a planner that places replicas on a node whose disk is full.
+#[test]
+fn sim_21_finds_a_replica_on_a_full_disk() {
+    let script = "nodes n1 n2
+        disk n2 nearly-full
+        advance 5s
+        apply shop web image=web:1 replicas=2
+        settle";
+    finds("SIM-21", Sabotage::FillDisks, script);
+}
+
 /// NET-3: nodes that give freed addresses again at once.
 #[test]
 fn net_3_finds_a_skipped_quarantine() {
