@@ -111,6 +111,21 @@ impl Machines {
         load(&mut self.at_switch(), &table);
     }
 
+    /// Drops what comes on the wire for a TCP port of a machine, as a firewall does; the connections that it makes itself
+    /// go on.
+    pub fn close_port(&self, at: usize, port: u16) {
+        let table = format!(
+            "table inet closed {{\nchain input {{\ntype filter hook input priority 0\n\
+             iifname \"wire\" tcp dport {port} drop\n}}\n}}\n"
+        );
+        load(&mut self.inside(at), &table);
+    }
+
+    /// Ends every [`Machines::close_port`] of a machine.
+    pub fn open_ports(&self, at: usize) {
+        load(&mut self.inside(at), "delete table inet closed\n");
+    }
+
     /// Ends every [`Machines::cut`].
     pub fn join(&self) {
         load(&mut self.at_switch(), "flush ruleset\n");

@@ -44,6 +44,7 @@ mod router;
 mod setup;
 mod telemetry;
 mod trace;
+mod unreached;
 
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};

@@ -63,7 +63,7 @@ use crate::renewal::Renewer;
 use crate::rotation::RotationLoop;
 use crate::router::{self, RouterHandle, RouterLoop, RouterView};
 use crate::trace::Traces;
-use crate::{audit_chain, key_check, limits, membership, pressure, renewal};
+use crate::{audit_chain, key_check, limits, membership, pressure, renewal, unreached};
 
 /// Handshake failures that may wait to be audited; the listener counts those that do not fit.
 const HANDSHAKE_FAILURES_MAX: usize = 64;
@@ -511,6 +511,7 @@ fn spawn_loops(
     node.run_until_shutdown(membership::run(Arc::clone(member), signals));
     node.run_until_shutdown(audit_chain::run(Arc::clone(member), shutdown.clone()));
     node.run_until_shutdown(key_check::run(Arc::clone(member)));
+    node.run_until_shutdown(unreached::run(Arc::clone(member)));
     let renewer = Renewer::new(Arc::clone(member), Arc::clone(&certificates), identity);
     node.run_until_shutdown(renewal::run(renewer.clone(), shutdown.clone()));
     let rotation = RotationLoop::new(Arc::clone(member), certificates, renewer);

@@ -17,7 +17,7 @@ const HANDED_OVER: Duration = Duration::from_secs(1);
 const WATCHED: Duration = Duration::from_secs(12);
 
 /// The names of the nodes that were declared down, and of the replicas that were moved or replaced.
-async fn judged(cluster: &Cluster, node: usize) -> Result<Vec<String>, String> {
+pub(crate) async fn judged(cluster: &Cluster, node: usize) -> Result<Vec<String>, String> {
     let client = cluster.nodes[node].client();
     let mut events = client.events(v1::AuditRequest::default());
     let mut judged = Vec::new();

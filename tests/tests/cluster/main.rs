@@ -69,6 +69,7 @@ mod stopping;
 mod strangers;
 mod time_travel;
 mod tracing;
+mod unreached;
 mod volumes;
 mod waiting;
 mod watchers;
