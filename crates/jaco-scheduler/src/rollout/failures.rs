@@ -2,7 +2,7 @@
 
 use jaco_types::slot::Exhausted;
 use jaco_types::spec::{FailureAction, RollbackFailureAction};
-use jaco_types::{Millis, ReplicaId, RestartCount, RollbackProgress, RolloutState, Timestamp};
+use jaco_types::{Millis, RestartCount, RollbackProgress, RolloutState, Timestamp};
 
 use super::better_node::OnNodes;
 use super::goal::goal_after_abort;
@@ -14,6 +14,9 @@ use crate::draft::{
 };
 use crate::eligibility::Colocation;
 use crate::verdict::ServiceFacts;
+
+/// How much of an engine's message the reason of a rollout has.
+const REASON_CHARS_MAX: usize = 200;
 
 /// Whether an aborted rollout was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,11 +124,17 @@ impl Failures {
         };
         let exhausted: Vec<&SlotDraft<'_>> = service.slots.iter().filter(is_exhausted).collect();
         let count = exhausted.len() + late.len();
-        let timed_out = |id: &ReplicaId| format!("step_timeout: {id} did not run within {limit}");
+        let timed_out = |slot: &SlotDraft<'_>| {
+            let (id, last) = (&slot.id, last_report(slot));
+            format!("step_timeout: {id} did not run within {limit}{last}")
+        };
         let reason = match (exhausted.first(), late.first()) {
-            (Some(slot), _) if slot.restarts.is_timeout() => timed_out(&slot.id),
-            (Some(slot), _) => format!("restart_exhausted: {} failed too often in a row", slot.id),
-            (None, Some(late)) => timed_out(&service.slots[*late].id),
+            (Some(slot), _) if slot.restarts.is_timeout() => timed_out(slot),
+            (Some(slot), _) => {
+                let (id, last) = (&slot.id, last_report(slot));
+                format!("restart_exhausted: {id} failed too often in a row{last}")
+            }
+            (None, Some(late)) => timed_out(&service.slots[*late]),
             (None, None) => return None,
         };
         Some(Self { late, count, reason })
@@ -136,6 +145,26 @@ impl Failures {
         let may_fail = u64::from(permille) * u64::from(total.max(1)) / 1000;
         u64::try_from(self.count).unwrap_or(u64::MAX) > may_fail
     }
+}
+
+/// What the node of a replica reported of it last: how its container ended, what the engine said, or what it waits for. The
+/// replica itself may be gone once the rollout has gone back. What the container wrote is not in it, as this is audited.
+fn last_report(slot: &SlotDraft<'_>) -> String {
+    let Some(seen) = slot.current.observed else { return String::new() };
+    let exit = seen.exit.map(|exit| match exit.out_of_memory {
+        true => format!("exit code {}, out of memory", exit.code),
+        false => format!("exit code {}", exit.code),
+    });
+    let reason = seen.details.get("reason").filter(|reason| !reason.is_empty());
+    let code = seen.code.map(|code| code.as_str().replace('_', " "));
+    let last = exit.or_else(|| reason.map(|reason| one_line(reason))).or(code);
+    last.map_or_else(String::new, |last| format!("; last: {last}"))
+}
+
+/// A message of a container engine, which may have several lines, and be long.
+fn one_line(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    line.chars().take(REASON_CHARS_MAX).collect()
 }
 
 /// The replicas of steps whose time is over. What waits for a partner, or was asked for by something

@@ -152,7 +152,7 @@ fn successor_that_keeps_failing_ends_the_rollout() {
     let terminations = cluster.slot("shop-web-0").terminations.iter();
     let aftermaths: Vec<_> = terminations.map(|termination| termination.outcome.as_str()).collect();
     assert_eq!(aftermaths, ["restarted", "restarted", "reverted"], "R-HEAL-4");
-    expect!["0/3 aborted restart_exhausted: shop-web-0 failed too often in a row | 1 1 1"]
+    expect!["0/3 aborted restart_exhausted: shop-web-0 failed too often in a row; last: exit code 1 | 1 1 1"]
         .assert_eq(&format!("{} | {}", show_rollout(&cluster), versions(&cluster)));
     cluster.settle();
     assert_eq!(versions(&cluster), "1 1 1");
