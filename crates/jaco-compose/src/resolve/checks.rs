@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use jaco_types::spec::{MAX_REPLICAS, Placement, Protocol, ReachKind};
+use jaco_types::spec::{Healthcheck, MAX_REPLICAS, Placement, Protocol, ReachKind};
 
 use crate::diagnostics::code::Code;
 use crate::diagnostics::report::Report;
@@ -187,4 +187,44 @@ pub(crate) fn warn_of_relative_devices(root: &Map, report: &mut Report) {
              exists on the nodes",
         );
     }
+}
+
+/// A dependency that is waited for until it is healthy, where the files have nothing that would tell.
+pub(crate) fn warn_of_missing_healthchecks(
+    declared: &Map,
+    services: &BTreeMap<String, ResolvedService>,
+    report: &mut Report,
+) {
+    let has_check = |name: &str| {
+        services.get(name).is_none_or(|other| other.facts.healthcheck == Healthcheck::Declared)
+    };
+    for waiting in declared.iter() {
+        let depends_on = waiting.node.get("depends_on").and_then(Node::as_map);
+        for entry in depends_on.into_iter().flat_map(Map::iter) {
+            let (other, condition) = (&entry.key, entry.node.get("condition"));
+            let healthy = |node: &&Node| node.as_str() == Some("service_healthy");
+            let Some(condition) = condition.filter(healthy) else { continue };
+            if has_check(other) {
+                continue;
+            }
+            let why = match declared.get(other).is_some_and(is_healthcheck_disabled) {
+                true => "its healthcheck is disabled",
+                false => "it has no healthcheck here, and its image may have none",
+            };
+            let message = format!(
+                "service `{}` waits until `{other}` is healthy, which may be as soon as it runs: {why}",
+                waiting.key
+            );
+            report
+                .warning(condition.pos, Code::HonouredDifferently, message)
+                .suggest(format!("give `{other}` a `healthcheck`"));
+        }
+    }
+}
+
+fn is_healthcheck_disabled(service: &Node) -> bool {
+    let Some(check) = service.get("healthcheck") else { return false };
+    let test = check.get("test").and_then(Node::as_seq).and_then(<[Node]>::first);
+    check.get("disable").and_then(Node::as_bool) == Some(true)
+        || test.and_then(Node::as_str) == Some("NONE")
 }

@@ -41,7 +41,8 @@ use crate::project::containers::ContainerNames;
 use crate::project::{CONSTRAINTS_EXTENSION, Project};
 use crate::reach::reaches;
 use crate::resolve::checks::{
-    check_ports, check_privileges, check_total, warn_of_host_paths, warn_of_relative_devices,
+    check_ports, check_privileges, check_total, warn_of_host_paths, warn_of_missing_healthchecks,
+    warn_of_relative_devices,
 };
 use crate::resolve::container::{Surroundings, container};
 use crate::resolve::effective::attached;
@@ -138,6 +139,7 @@ pub fn resolve(
     lifecycle::check_schedules(overlay, &services, &mut manifest);
     warn_of_host_paths(project, &mut compose);
     warn_of_relative_devices(root, &mut compose);
+    warn_of_missing_healthchecks(declared, &services, &mut compose);
     finish(project, overlay, services, networks, routes, (compose, manifest))
 }
 

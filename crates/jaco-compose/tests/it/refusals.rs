@@ -203,6 +203,32 @@ fn keys_that_work_differently() {
     );
 }
 
+/// R-IN-2, R-ROLL-7: who waits for health is told where nothing checks it.
+#[test]
+fn dependencies_without_a_healthcheck() {
+    let healthy = "depends_on: {db: {condition: service_healthy}}";
+    check(
+        healthy,
+        expect![[r#"
+            5:34 warning honoured_differently: service `web` waits until `db` is healthy, which may be as soon as it runs: it has no healthcheck here, and its image may have none
+              help give `db` a `healthcheck`"#]],
+    );
+    check("depends_on: [db]", expect![""]);
+    let with = |check: &str| {
+        let text = format!(
+            "services:\n  db: {{image: d, healthcheck: {check}}}\n  web:\n    image: i\n    {healthy}\n"
+        );
+        match resolve_text(&text, None) {
+            Ok(resolved) => problems_of(&resolved.warnings),
+            Err(problems) => problems_of(&problems),
+        }
+    };
+    assert_eq!(with("{test: [CMD, x]}"), "");
+    assert!(with("{disable: true}").contains("its healthcheck is disabled"));
+    assert!(with("{test: [NONE]}").contains("its healthcheck is disabled"));
+    assert!(with("{interval: 1s}").contains("its image may have none"));
+}
+
 /// R-IN-2: a key without meaning across nodes is an error with advice.
 #[test]
 fn keys_that_are_refused() {
