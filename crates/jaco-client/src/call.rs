@@ -11,6 +11,9 @@ use crate::client::Client;
 use crate::error::ClientError;
 use crate::retry::{Backoff, Connected, Patience, is_transient};
 
+/// How long calls are repeated before the caller is told: who waits wants to know for what.
+const TOLD_AFTER: Duration = Duration::from_secs(1);
+
 /// A call that can be repeated: `send` sends the same request over whichever connection it is given.
 pub(crate) struct Call<'c, F> {
     pub(crate) client: &'c Client,
@@ -46,6 +49,9 @@ impl<F> Call<'_, F> {
             if !in_time || !is_transient(&error, self.client.connected()) {
                 return Err(error);
             }
+            if begun.elapsed() + pause >= TOLD_AFTER {
+                self.client.tell_wait(&error);
+            }
             before = Some(error);
             tokio::time::sleep(pause).await;
         }
@@ -76,6 +82,7 @@ impl<F> Call<'_, F> {
         let endpoint = node.endpoint.to_string();
         let error = match tokio::time::timeout(limit, sent).await {
             Ok(Ok(response)) => {
+                self.client.note_answer();
                 self.client.note_age(response.metadata());
                 self.client.note_authorities(response.metadata());
                 let answer = response.into_inner();

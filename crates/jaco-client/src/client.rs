@@ -1,8 +1,8 @@
 //! A cluster as a client sees it: its nodes, the connections to them, and the credential.
 
 use std::any::Any;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -42,6 +42,18 @@ pub struct Client {
     staleness: Arc<std::sync::Mutex<Option<Staleness>>>,
     members: Arc<std::sync::Mutex<Vec<String>>>,
     authorities: Arc<std::sync::Mutex<Option<String>>>,
+    waiting: Arc<Waiting>,
+}
+
+/// Is told why a call is repeated.
+type Tell = dyn Fn(&ClientError) + Send + Sync;
+
+/// What is told while the first answer is waited for.
+#[derive(Default)]
+struct Waiting {
+    tell: OnceLock<Box<Tell>>,
+    /// Once there was an answer, or it was told.
+    is_over: AtomicBool,
 }
 
 /// How old an answer may be.
@@ -78,7 +90,29 @@ impl Client {
             staleness: Arc::default(),
             members: Arc::default(),
             authorities: Arc::default(),
+            waiting: Arc::default(),
         }
+    }
+
+    /// Calls this once if the first answer takes longer than a second because a call is repeated, with why it is repeated.
+    /// Nothing is called later: by then the caller may show the progress of something else.
+    pub fn on_first_wait(&self, tell: impl Fn(&ClientError) + Send + Sync + 'static) {
+        // The first one stays.
+        self.waiting.tell.set(Box::new(tell)).ok();
+    }
+
+    /// A call is repeated for more than a second.
+    pub(crate) fn tell_wait(&self, why: &ClientError) {
+        if let Some(tell) = self.waiting.tell.get()
+            && !self.waiting.is_over.swap(true, Ordering::Relaxed)
+        {
+            tell(why);
+        }
+    }
+
+    /// There was an answer.
+    pub(crate) fn note_answer(&self) {
+        self.waiting.is_over.store(true, Ordering::Relaxed);
     }
 
     /// This client with a deadline for all its calls, retries included.

@@ -46,7 +46,7 @@ fn trust(cluster: &Cluster) -> jaco_pki::TrustBundle {
 }
 
 /// A client with the addresses of all nodes.
-async fn remote(cluster: &Cluster) -> Client {
+pub(crate) async fn remote(cluster: &Cluster) -> Client {
     let (client, trust) = (cluster.client(), trust(cluster));
     let request =
         v1::IssueOperatorTokenRequest { name: "follower".to_owned(), ..Default::default() };

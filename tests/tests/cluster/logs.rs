@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::process::Stdio;
 use std::time::Duration;
 
-use jaco_testkit::{Cluster, Engine, Node, binary};
+use jaco_testkit::{Cluster, Engine, Node, binary, v1};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
+use crate::audit::remote;
 use crate::scenario::{apply_request, deploy};
 
 /// Longer than any step of these tests takes.
@@ -65,6 +66,46 @@ async fn followed_logs_go_on_with_successors() {
     assert_eq!(rolled.expect("it is admitted").revision, 2);
     all.each(&["shop-web-0", "shop-web-1", "shop-web-2", "shop-web-3"], "web:2 started").await;
     one.each(&THREE[1..2], "web:2 started").await;
+}
+
+/// R-CLI-6: whoever follows goes on at another node when the one that answers is gone, and no line comes twice.
+#[tokio::test(flavor = "multi_thread")]
+async fn followed_logs_outlive_the_node_that_answers() {
+    let mut cluster = Cluster::start(3, Engine::Fake).await;
+    deploy(&cluster, "shop", "web:1", 3).await;
+    let client = remote(&cluster).await;
+    let request = v1::LogsRequest {
+        deployment: "shop".to_owned(),
+        follow: true,
+        ..v1::LogsRequest::default()
+    };
+    let mut lines = client.log_lines(request);
+    let mut seen = Vec::new();
+    let mut started = async |image: &str, replicas: usize| {
+        let text = format!("{image} started");
+        let mut missing = replicas;
+        while missing > 0 {
+            let next = tokio::time::timeout(LIMIT, lines.next()).await;
+            let next = next.unwrap_or_else(|_| panic!("{text:?} is missing of {missing}"));
+            let line = next.expect("a node answers").expect("it goes on");
+            if line.stream == "missing" {
+                continue;
+            }
+            missing -= usize::from(line.text.contains(&text));
+            seen.push((line.replica, line.node, line.at_ms, line.text));
+        }
+    };
+    started("web:1", 3).await;
+    let answering = client.answering().expect("it has answered");
+    let at = cluster.nodes.iter().position(|node| answering.contains(&node.address));
+    cluster.nodes[at.expect("it is one of them")].kill();
+    let rolled = cluster.client().apply(apply_request("shop", "web:2", 3)).await;
+    assert_eq!(rolled.expect("it is admitted").revision, 2);
+    started("web:2", 3).await;
+    let all = seen.len();
+    seen.sort();
+    seen.dedup();
+    assert_eq!(seen.len(), all, "{seen:?}");
 }
 
 /// R-CLI-6: a deployment can be named; the options select lines.

@@ -59,6 +59,25 @@ fn request() -> v1::ApplyRequest {
     v1::ApplyRequest { request_id: fresh_request_id(), ..Default::default() }
 }
 
+/// R-CLI-9: who waits longer than a second for the first answer is told once for what, and nobody else is.
+#[tokio::test]
+async fn a_long_wait_is_told_once() {
+    let told = async |refusals: usize| {
+        let place = Place::new();
+        let _daemon = place.listen(Election::with(vec![ErrorCode::QuorumLost; refusals]));
+        let (client, told) = (place.client(), Arc::new(Mutex::new(Vec::new())));
+        let kept = Arc::clone(&told);
+        client.on_first_wait(move |why| kept.lock().unwrap().push(why.code()));
+        client.apply(request()).await.unwrap();
+        // Another call of the same client.
+        client.apply(request()).await.unwrap();
+        std::mem::take(&mut *told.lock().unwrap())
+    };
+    // Refused for 50, 100, 200, 400 and 800 ms.
+    assert_eq!(told(5).await, [ErrorCode::QuorumLost]);
+    assert_eq!(told(2).await, []);
+}
+
 /// R-CLI-9: a change of leader is waited out, under one request id.
 #[tokio::test]
 async fn a_change_of_leader_is_waited_out() {

@@ -143,6 +143,12 @@ impl Ui {
         }
     }
 
+    /// Prints on stderr of the process for what the first answer is waited for. Nothing has been drawn by then.
+    pub(crate) fn note_wait(why: &str) {
+        // What cannot be printed is not waited for less.
+        writeln!(io::stderr(), "waiting for an answer: {why}").ok();
+    }
+
     /// Whether `stream` is a terminal, where lines can be redrawn.
     #[must_use]
     pub(crate) fn is_terminal(&self, stream: Stream) -> bool {

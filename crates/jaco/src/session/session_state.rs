@@ -66,6 +66,9 @@ impl Session {
         let contexts = connect::load_contexts()?;
         let choice = connect::choose(&self.options, &environment, &contexts)?;
         let client = Client::new(connect::target(&choice, &environment)?).until(self.deadline);
+        if self.ui.prints_notes() {
+            client.on_first_wait(|why| Ui::note_wait(&why.to_string()));
+        }
         (self.context, self.ca) = match choice {
             Choice::Servers { context, ca, .. } => {
                 (context.as_deref().and_then(ContextFolder::of), ca)

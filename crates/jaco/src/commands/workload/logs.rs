@@ -15,7 +15,7 @@ use crate::view::json::without_null;
 ///
 /// Collects the lines of all its replicas, on whichever nodes they run, each prefixed with its replica
 /// and node. Lines of one replica keep their order. With --follow it goes on with restarted, replaced
-/// and added replicas.
+/// and added replicas, also if the node that answers goes down and another one is known.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   jaco logs shop -f --tail 0                 new lines of all services
@@ -67,7 +67,7 @@ pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
         }
         return Ok(ExitCode::Converged);
     }
-    let mut lines = client.logs(request).await?;
+    let mut lines = client.log_lines(request);
     while let Some(line) = lines.next().await? {
         printer.print(&line)?;
     }
