@@ -38,9 +38,8 @@ pub mod view;
 
 use std::process::ExitCode;
 
-use clap::{Parser, ValueEnum};
+use clap::ValueEnum;
 
-use crate::cli::Cli;
 use crate::error::CliError;
 use crate::output::{Format, Ui, Verbosity};
 use crate::session::Session;
@@ -84,7 +83,7 @@ fn asked_format(words: impl Iterator<Item = String>) -> Option<Format> {
 #[must_use]
 pub fn main() -> ExitCode {
     complete::answer(cli::command);
-    let cli = match Cli::try_parse() {
+    let cli = match cli::parse(std::env::args_os()) {
         Ok(cli) => cli,
         Err(refused) => return refuse(&refused),
     };

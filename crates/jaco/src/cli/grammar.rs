@@ -1,6 +1,10 @@
 //! The list of commands. The arguments of each are declared in its own file.
 
-use clap::{CommandFactory, Parser, Subcommand};
+use std::ffi::OsString;
+
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{admin, compose, local, placement, workload};
 use crate::options::GlobalOptions;
@@ -31,6 +35,48 @@ pub(crate) struct Cli {
 #[must_use]
 pub fn command() -> clap::Command {
     Cli::command()
+}
+
+/// Reads a command line, whose first word is the program.
+///
+/// # Errors
+/// What is wrong with it, or the help that it asks for. A name that is empty is refused, as `"$NAME"` is where the variable
+/// is not set: it would mean all of them, or none.
+pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
+    let mut command = Cli::command();
+    let matches = command.try_get_matches_from_mut(words)?;
+    refuse_empty_values(&mut command, &matches)?;
+    Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+}
+
+fn refuse_empty_values(
+    command: &mut clap::Command,
+    matches: &ArgMatches,
+) -> Result<(), clap::Error> {
+    let is_empty = |arg: &&Arg| {
+        let id = arg.get_id().as_str();
+        let given = matches.value_source(id) == Some(ValueSource::CommandLine);
+        let values = || matches.get_raw(id).into_iter().flatten();
+        given && !may_be_empty(arg) && values().any(|value| value.is_empty())
+    };
+    let empty = command.get_arguments().find(is_empty).map(ToString::to_string);
+    if let Some(name) = empty {
+        return Err(command.error(ErrorKind::InvalidValue, format!("{name} is empty")));
+    }
+    match matches.subcommand() {
+        Some((name, matches)) => match command.find_subcommand_mut(name) {
+            Some(command) => refuse_empty_values(command, matches),
+            None => Ok(()),
+        },
+        None => Ok(()),
+    }
+}
+
+/// What a container runs may have empty words, and where the default is empty that means none.
+fn may_be_empty(arg: &Arg) -> bool {
+    arg.is_trailing_var_arg_set()
+        || arg.is_last_set()
+        || arg.get_default_values().iter().any(|value| value.is_empty())
 }
 
 #[derive(Debug, Subcommand)]
@@ -89,4 +135,44 @@ pub(crate) enum Command {
     Help(local::help::Args),
     #[command(hide = true)]
     ManPages(local::man_pages::Args),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(words: &[&str]) -> Result<Cli, String> {
+        let words = std::iter::once("jaco").chain(words.iter().copied()).map(OsString::from);
+        parse(words).map_err(|refused| refused.to_string())
+    }
+
+    /// R-CLI-7: a name from a variable that is not set means neither all nor none.
+    #[test]
+    fn empty_names_are_refused() {
+        for words in [
+            &["status", ""][..],
+            &["gc", ""],
+            &["volume", "ls", ""],
+            &["route", "ls", ""],
+            &["node", "rm", ""],
+            &["node", "drain", "n1", ""],
+            &["audit", "--deployment", ""],
+            &["audit", "--node="],
+            &["--server", "", "status"],
+            &["exec", "", "--", "sh"],
+        ] {
+            let refused = parsed(words).expect_err(&words.join(" "));
+            assert!(refused.contains("is empty") && refused.contains("Usage"), "{refused}");
+        }
+        let refused = parsed(&["volume", "ls", ""]).unwrap_err();
+        assert!(refused.starts_with("error: [DEPLOYMENT] is empty\n"), "{refused}");
+        for words in [
+            &["status"][..],
+            &["status", "shop"],
+            &["exec", "shop/web", "--", "printf", ""],
+            &["get", "replicas", "--deployment", ""],
+        ] {
+            assert!(parsed(words).is_ok(), "{words:?}");
+        }
+    }
 }

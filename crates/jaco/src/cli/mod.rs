@@ -5,6 +5,6 @@ mod grammar;
 mod reference;
 
 pub(crate) use dispatch::dispatch;
-pub(crate) use grammar::Cli;
 pub use grammar::command;
+pub(crate) use grammar::parse;
 pub use reference::reference;

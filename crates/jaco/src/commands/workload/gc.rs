@@ -1,6 +1,5 @@
 //! `jaco gc`
 
-use clap::builder::NonEmptyStringValueParser;
 use jaco_proto::v1::{
     CollectVolumesRequest, CollectVolumesResponse, CollectedVolume, RemovedAllocation,
 };
@@ -28,7 +27,6 @@ use crate::view::json::{non_empty, string_map, without_null};
   jaco gc shop --yes    one deployment, even if it is deleted")]
 pub(crate) struct Args {
     /// Only volumes and logs of this deployment
-    #[arg(value_parser = NonEmptyStringValueParser::new())]
     deployment: Option<String>,
     /// Show what would be removed; change nothing
     #[arg(long)]

@@ -55,8 +55,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME")]
     node: Option<String>,
     /// Only this number of newest events
-    #[arg(long, value_name = "NUMBER", default_value_t = 0, hide_default_value = true)]
-    last: u32,
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    last: Option<u32>,
     /// Follow new events, also if the node that answers goes down; without --since or --last from now on
     #[arg(short, long)]
     follow: bool,
@@ -108,7 +108,7 @@ async fn show(session: &mut Session, args: Args) -> CommandResult {
         deployment: args.deployment.unwrap_or_default(),
         node: args.node.unwrap_or_default(),
         follow: args.follow,
-        last: args.last,
+        last: args.last.unwrap_or_default(),
         ..AuditRequest::default()
     };
     let begins_now = request.follow && request.since_ms == 0 && request.last == 0;
