@@ -169,6 +169,17 @@ async fn damage_is_named() {
     check("node/kek", "kek", "chmod", &|path| {
         fs::set_permissions(path, fs::Permissions::from_mode(0o644)).expect("changed");
     });
+    // What helps is another thing for each file.
+    let advised = |file: &str, words: &str, damage: &dyn Fn(&Path)| {
+        let (_, found) = with_damage(&dir, file, damage);
+        assert!(found.to_string().contains(words), "{file}: {found:#}");
+    };
+    advised("node/node.key", "jaco cluster join", &remove);
+    advised("node/ca.crt", "copy node/ca.crt from another member", &empty);
+    advised("node/raft-log.starts", "jacod rejoin", &|path| {
+        fs::write(path, "many").expect("written");
+    });
+    advised("node/kek", "copy node/kek from another member", &remove);
     let (code, again) = examined(&[&dir]);
     assert_eq!(
         (code, without_time(again)),

@@ -216,6 +216,19 @@ mod tests {
         assert_eq!(logged.count(), WAITING_MAX);
     }
 
+    /// R-CLI-5: a refusal is by the user who was refused, also where several share an address.
+    #[test]
+    fn refusals_are_by_who_was_refused() {
+        let mut waiting = Waiting::default();
+        let rejection = Rejection::new(ErrorCode::PermissionDenied, "no");
+        let [alice, bob] = [1000, 1001].map(|uid| Identity::Local { uid });
+        for by in [&alice, &bob, &alice] {
+            waiting.add("192.0.2.1", by, &rejection);
+        }
+        let taken: Vec<_> = std::iter::from_fn(|| waiting.take()).map(|one| one.by).collect();
+        assert_eq!(taken, [alice, bob]);
+    }
+
     /// R-CLI-5: the queue is bounded, and every refusal is counted.
     #[test]
     fn a_flood_of_refusals_is_counted() {

@@ -216,7 +216,10 @@ fn replicas(out: &mut Exposition<'_>, replicas: &[(String, String)]) -> fmt::Res
 }
 
 /// The first services by name, and all others together.
-fn services(out: &mut Exposition<'_>, deployments: &[v1::DeploymentInfo]) -> fmt::Result {
+pub(super) fn services(
+    out: &mut Exposition<'_>,
+    deployments: &[v1::DeploymentInfo],
+) -> fmt::Result {
     let each = deployments.iter().flat_map(|deployment| {
         let of = |service| (deployment.name.as_str(), service);
         deployment.services.iter().map(of)

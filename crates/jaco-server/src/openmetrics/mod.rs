@@ -131,6 +131,8 @@ impl Collector for Seen {
 mod tests {
     use std::time::Duration;
 
+    use jaco_proto::v1;
+
     use super::*;
     use crate::metrics::{EdgeReading, PeerReading, RouteReading, RouterReading};
 
@@ -139,6 +141,43 @@ mod tests {
     fn documentation_is_current() {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md");
         expect_test::expect_file![file].assert_eq(&reference());
+    }
+
+    /// The services of deployments alone.
+    #[derive(Debug)]
+    struct Services(Vec<v1::DeploymentInfo>);
+
+    impl Collector for Services {
+        fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+            cluster::services(&mut Exposition::new(encoder), &self.0)
+        }
+    }
+
+    /// R-OPS-1, R-JOB-1: what has completed, or is disabled, is not to run: no alert is for it.
+    #[test]
+    fn completed_jobs_and_disabled_replicas_are_not_to_run() {
+        let service = |name: &str, [desired, running, completed, disabled]: [u32; 4]| {
+            let name = name.to_owned();
+            v1::ServiceInfo { name, desired, running, completed, disabled, ..Default::default() }
+        };
+        let services = vec![
+            service("job", [2, 1, 1, 0]),
+            service("off", [3, 0, 0, 3]),
+            service("web", [3, 2, 0, 0]),
+        ];
+        let shop = v1::DeploymentInfo { name: "shop".to_owned(), services, ..Default::default() };
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(Services(vec![shop])));
+        let mut text = String::new();
+        text::encode(&mut text, &registry).unwrap();
+        for (name, desired, running) in [("job", 1, 1), ("off", 0, 0), ("web", 3, 2)] {
+            for (family, value) in [("desired", desired), ("running", running)] {
+                let line = format!(
+                    "jaco_service_{family}_replicas{{deployment=\"shop\",service=\"{name}\"}} {value}\n"
+                );
+                assert!(text.contains(&line), "{line} in {text}");
+            }
+        }
     }
 
     /// One of whatever the fake engine of the other tests has not.

@@ -109,7 +109,10 @@ fn bounded(mut names: Vec<String>) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use jaco_types::SpecHash;
+
     use super::*;
+    use crate::view::path::tests::history::service;
 
     fn paths(old: &str, new: &str) -> Vec<String> {
         let read = |text: &str| serde_json::from_str::<Value>(text).unwrap();
@@ -126,6 +129,22 @@ mod tests {
         let new = r#"{"networks":{"a":{"x":1}},"service":{"environment":{"A":"1","B":"hunter3"},"image":"w:2","user":"u"}}"#;
         assert_eq!(paths(old, new), ["environment.B", "image", "networks.a", "ports", "user"]);
         assert_eq!(paths(old, old), Vec::<String>::new());
+    }
+
+    /// R-CLI-2: a restart is called that, and not by the label that counts it.
+    #[test]
+    fn a_restart_is_named() {
+        let of = |hash: u8, container: &str| ServiceSpec {
+            hash: SpecHash([hash; 32]),
+            container: container.into(),
+            ..service("web", "web:1")
+        };
+        let first = of(1, r#"{"service":{"image":"web:1"}}"#);
+        let second = of(2, r#"{"service":{"image":"web:1","labels":{"jaco.restart":"1"}}}"#);
+        let third = of(3, r#"{"service":{"image":"web:1","labels":{"a":"b","jaco.restart":"2"}}}"#);
+        assert_eq!(of_containers(&first, &second), ["restart"]);
+        assert_eq!(of_containers(&second, &third), ["restart", "labels"]);
+        assert_eq!(of_containers(&second, &second), [""; 0]);
     }
 
     #[test]

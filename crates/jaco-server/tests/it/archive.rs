@@ -126,6 +126,25 @@ fn a_restart_repeats_nothing_and_loses_nothing() {
     }
 }
 
+/// R-CLI-5, R-FAULT-1: a damaged mark keeps no node from starting, whatever bytes it has; the archive is used as it is.
+#[test]
+fn a_damaged_mark_is_passed_over() {
+    let folder = TempDir::new().unwrap();
+    let last = FULL + 2 * BLOCK + 7;
+    let mut node = machine(folder.path(), SMALL);
+    apply(&mut node, 1..=last);
+    let whole = verify(folder.path(), &node).unwrap();
+    drop(node);
+    for damaged in [&b""[..], b"\xff\xfe\x00", b"12", b"twelve name.ndjson"] {
+        let mark = folder.path().join("durable");
+        assert!(mark.exists(), "it is this file");
+        fs::write(&mark, damaged).unwrap();
+        let mut node = machine(folder.path(), SMALL);
+        apply(&mut node, 1..=last);
+        assert_eq!(verify(folder.path(), &node), Ok(whole), "{damaged:?}");
+    }
+}
+
 /// R-CLI-5: a power cut may lose any of what was written since it was last durable, also from the middle:
 /// all of that is written anew, and what was durable before stays.
 #[test]
