@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::process::Stdio;
 use std::time::Duration;
 
-use jaco_testkit::{Cluster, Engine, Node, binary, v1};
+use jaco_testkit::{Cluster, Engine, Node, binary, eventually, v1};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
 use crate::audit::remote;
 use crate::scenario::{apply_request, deploy};
+use crate::schedules;
 
 /// Longer than any step of these tests takes.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -106,6 +107,31 @@ async fn followed_logs_outlive_the_node_that_answers() {
     seen.sort();
     seen.dedup();
     assert_eq!(seen.len(), all, "{seen:?}");
+}
+
+/// R-CLI-6, R-JOB-1: the output of a job is there after it has ended, on whichever node that was, and whether it succeeded.
+#[tokio::test(flavor = "multi_thread")]
+async fn logs_of_jobs_that_have_ended_are_shown() {
+    let cluster = Cluster::start(3, Engine::Fake).await;
+    for (exit_code, ended) in [(0, "completed"), (3, "failed")] {
+        schedules::apply(&cluster, exit_code, &[("job", "")]).await;
+        eventually(&format!("the job has {ended}"), || async {
+            let replicas = cluster.overview(0).await?.replicas;
+            let [job] = replicas.as_slice() else { return Err(format!("{replicas:?}")) };
+            let has_ended = job.state == ended && job.code != "container_exited";
+            if has_ended { Ok(()) } else { Err(format!("{job:?}")) }
+        })
+        .await;
+        for node in 0..3 {
+            for of in ["shop", "shop/job", "shop-job-0"] {
+                let out = cluster.cli(node, &["logs", of]);
+                let text = String::from_utf8_lossy(&out.stdout).into_owned();
+                assert!(text.contains("job:1 started"), "{of} by n{}: {out:?}", node + 1);
+            }
+        }
+        let last = run(&cluster, &["logs", "shop/job", "--tail", "1"]);
+        assert_eq!(last.lines().count(), 1, "{last}");
+    }
 }
 
 /// R-CLI-6: a deployment can be named; the options select lines.

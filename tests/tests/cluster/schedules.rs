@@ -9,7 +9,7 @@ use jaco_testkit::{Cluster, Engine, Node, binary, eventually, eventually_within,
 use crate::scenario::apply_request;
 
 /// Applies jobs that end with this code after a moment, each with its schedule.
-async fn apply(cluster: &Cluster, exit_code: u8, jobs: &[(&str, &str)]) {
+pub(crate) async fn apply(cluster: &Cluster, exit_code: u8, jobs: &[(&str, &str)]) {
     let labels = format!(
         r#""labels":{{"jaco.fake.exit_after_ms":"1000","jaco.fake.exit_code":"{exit_code}"}}"#
     );

@@ -79,5 +79,5 @@ fn judge(input: &PlanInput<'_>, node: &Node) -> Verdict {
 }
 
 fn silence(length: Millis) -> String {
-    format!("no heartbeat for {length}")
+    format!("no heartbeat for more than {length}")
 }

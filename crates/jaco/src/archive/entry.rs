@@ -68,6 +68,18 @@ pub(crate) enum ArchiveError {
     Stream(#[from] io::Error),
 }
 
+impl ArchiveError {
+    /// Whether the reader of the archive has gone, also while a file was put into it.
+    pub(crate) fn is_broken_pipe(&self) -> bool {
+        match self {
+            Self::Read { source, .. } | Self::Stream(source) => {
+                source.kind() == io::ErrorKind::BrokenPipe
+            }
+            Self::Damaged(_) | Self::Outside { .. } | Self::Write { .. } => false,
+        }
+    }
+}
+
 /// The names of a path, without those that lead nowhere.
 ///
 /// # Errors

@@ -141,7 +141,8 @@ fn selected(
         };
         vec![slot.ok_or_else(missing)?]
     };
-    let instances = slots.into_iter().flat_map(Slot::instances);
+    // With those that have ended: a job's output is read after it.
+    let instances = slots.into_iter().flat_map(Slot::kept_instances);
     Ok(instances.map(|(id, instance)| (id, instance.node)).collect())
 }
 

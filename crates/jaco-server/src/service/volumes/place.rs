@@ -208,7 +208,9 @@ async fn only_one(
         (Some(node), None) => member.store.read(|state| find_node(state, node)),
         (Some(_), Some(_)) => {
             let nodes = Vec::from_iter(nodes).join(", ");
-            Err(invalid(format!("{deployment}/{volume} is on {nodes}: name one of them")))
+            Err(invalid(format!(
+                "{deployment}/{volume} is on {nodes}: name one of them, with --from for a move and --node otherwise"
+            )))
         }
         (None, _) if member.store.read(|state| state.nodes.len() == 1) => Ok(member.id),
         (None, _) => {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use jaco_client::{Client, Target};
-use jaco_proto::v1::{ListNetworksRequest, StatusRequest, StatusScope};
+use jaco_proto::v1::{CollectVolumesRequest, ListNetworksRequest, StatusRequest, StatusScope};
 use jaco_types::NetworkId;
 use serde_json::json;
 use tokio::time::Instant;
@@ -88,7 +88,10 @@ async fn remove_containers(session: &mut Session, record: &Record) -> Result<(),
         session.ui.note(&format!("removing {}", deployment.name));
         delete(session, &deployment.name, After::Wait(DELETE_LIMIT)).await?;
     }
-    await_removed(&bridges).await
+    await_removed(&bridges).await?;
+    // Nobody could ask for it later.
+    session.client()?.collect_volumes(CollectVolumesRequest::default()).await?;
+    Ok(())
 }
 
 /// Waits until the engine has none of these networks any more: they would be in the way of the next cluster.

@@ -46,7 +46,7 @@ pub(super) async fn run(
     let (unpacked, sent) = tokio::join!(unpacked(copy), sending);
     // The sender stops with a broken pipe if the other side has refused: then that is why.
     let packed = match sent? {
-        Err(ArchiveError::Stream(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+        Err(error) if error.is_broken_pipe() => {
             return Err(unpacked.err().unwrap_or_else(broken_off));
         }
         Err(error) => return Err(CliError::local("not all files were copied", error)),
