@@ -175,6 +175,14 @@ pub(crate) fn bare(attribute: &str) -> &str {
     inner.unwrap_or(attribute).trim()
 }
 
+/// Whether the labels of the node are as a policy of its own asks for: its selectors, and its constraints on labels. What
+/// the node itself is does not count: a change of that moves no replica.
+pub(crate) fn labels_satisfy(node: &Node, policy: &SchedulingPolicy) -> bool {
+    let on_labels = |constraint: &&Constraint| !is_built_in(&constraint.attribute);
+    missing_label(node, policy).is_none()
+        && policy.constraints.iter().filter(on_labels).all(|constraint| holds(node, constraint))
+}
+
 /// The first selector that the node does not carry.
 pub(crate) fn missing_label<'p>(node: &Node, policy: &'p SchedulingPolicy) -> Option<&'p str> {
     missing_labels(node, policy).next()

@@ -14,7 +14,7 @@ use super::slot_facts::{
     Bound, Content, Desired, Endpoints, HandoverFact, Hosts, Leave, Need, NodeFact, Reported,
     SlotFacts,
 };
-use crate::attribute::missing_label;
+use crate::attribute::labels_satisfy;
 use crate::draft::{
     Agenda, Goal, InstanceDraft, Pass, Phase, Proof, Proven, Roll, ServiceDraft, ServiceRole,
     SlotDraft,
@@ -211,7 +211,7 @@ impl<'a> ServiceFacts<'a> {
             NodeStatus::Down | NodeStatus::EngineDown => NodeFact::Silent,
             NodeStatus::Joining | NodeStatus::Ready | NodeStatus::DiskFull => {
                 let fact = self.working(row, colocation);
-                let has_labels = missing_label(row.node, &self.goal.spec.scheduling).is_none();
+                let has_labels = labels_satisfy(row.node, &self.goal.spec.scheduling);
                 match (fact == NodeFact::Keeps, has_labels, is_another) {
                     (true, false, _) => NodeFact::Leave(Leave::LabelMissing),
                     (true, true, true) => NodeFact::Returned,

@@ -4,6 +4,7 @@ use std::num::NonZeroU32;
 
 use expect_test::expect;
 use jaco_scheduler::attribute::holds;
+use jaco_state::command::{NodeReport, NodeSetLabels};
 use jaco_types::spec::{Affinity, Operator, Placement, SpreadCriterion};
 use jaco_types::{Availability, Millis};
 use proptest::prelude::*;
@@ -194,6 +195,56 @@ fn selectors_make_dedicated_nodes() {
     cluster.apply("shop", &[service]);
     cluster.settle();
     expect!["shop-web-n2@n2"].assert_eq(&cluster.show());
+}
+
+/// Sets the zone of a node.
+fn relabel(cluster: &mut Cluster, host: &str, zone: &str) {
+    let node = cluster.state.nodes.values().find(|node| node.hostname.as_str() == host).unwrap();
+    let set = [("zone".to_owned(), zone.to_owned())].into();
+    cluster.commit(NodeSetLabels { set, ..NodeSetLabels::new(node.id) }.into());
+}
+
+/// All daemons are of this version.
+fn set_version(cluster: &mut Cluster, version: &str) {
+    for node in cluster.state.nodes.values().cloned().collect::<Vec<_>>() {
+        let facts = jaco_types::NodeFacts { version: version.to_owned(), ..node.facts };
+        cluster.commit(NodeReport::new(node.id, node.address, facts).into());
+    }
+}
+
+/// R-SEL-2, R-CONS-7: a global service leaves a node whose labels its constraints do not allow any more, and comes back with
+/// them; what the node itself is makes no replica move, and neither does a label where the service is not global.
+#[test]
+fn global_services_follow_labels() {
+    let mut cluster = Cluster::of(&["n1"]);
+    cluster.join_as("n2", resources(0, 0), &[("zone", "b")]);
+    cluster.join_as("n3", resources(0, 0), &[("zone", "b")]);
+    let in_b = |service: Service| {
+        service.with(|spec| {
+            spec.scheduling.constraints = vec![
+                constraint("node.zone", Operator::Equal, "b"),
+                constraint("node.version", Operator::Equal, "1.0.0"),
+            ];
+        })
+    };
+    set_version(&mut cluster, "1.0.0");
+    cluster.apply(
+        "shop",
+        &[
+            in_b(service("gl", "p:1").placement(Placement::Global)),
+            in_b(service("web", "w:1").replicas(2)),
+        ],
+    );
+    cluster.settle();
+    expect!["shop-gl-n2@n2 shop-gl-n3@n3 shop-web-0@n2 shop-web-1@n3"].assert_eq(&cluster.show());
+    set_version(&mut cluster, "2.0.0");
+    relabel(&mut cluster, "n2", "a");
+    cluster.settle();
+    expect!["shop-gl-n3@n3 shop-web-0@n2 shop-web-1@n3"].assert_eq(&cluster.show());
+    set_version(&mut cluster, "1.0.0");
+    relabel(&mut cluster, "n2", "b");
+    cluster.settle();
+    expect!["shop-gl-n2@n2 shop-gl-n3@n3 shop-web-0@n2 shop-web-1@n3"].assert_eq(&cluster.show());
 }
 
 /// R-CONS-7: the nodes that suit best come first, and when they are full, the others.
