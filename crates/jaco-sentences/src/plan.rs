@@ -93,8 +93,8 @@ fn total(changes: &[PlannedChange]) -> Option<String> {
 /// A sentence for each service whose replicas stop before their successors start.
 fn stops_first(changes: &[PlannedChange]) -> Vec<String> {
     let of_choice = |change: &&PlannedChange| {
-        // One that has failed serves nobody.
-        change.order == "stop_first" && change.reason != "failed"
+        // One that has failed, or whose node is lost, serves nobody.
+        change.order == "stop_first" && !["failed", "node_lost"].contains(&&*change.reason)
     };
     let changes = changes.iter().filter(of_choice);
     let services: BTreeSet<String> =
@@ -148,7 +148,11 @@ fn survival(survival: &Survival) -> String {
                 format!("{} of {service}", count(**number as usize, "replica"))
             })
             .collect();
-        format!("{} ({} would be pending)", loss.lost, pending.join(", "))
+        let pending =
+            (!pending.is_empty()).then(|| format!("{} would be pending", pending.join(", ")));
+        let no_quorum = "no quorum would be left, so that nothing is replaced".to_owned();
+        let effects = pending.into_iter().chain(loss.quorum_lost.then_some(no_quorum));
+        format!("{} ({})", loss.lost, effects.collect::<Vec<_>>().join("; "))
     };
     let losses: Vec<_> = survival.losses.iter().map(loss).collect();
     format!("{head} no: {}", losses.join("; "))

@@ -19,18 +19,20 @@ use crate::view;
 
 pub(crate) use survival::{Kind, survives};
 
-/// The difference between `before` and the end of a forecast of it, or of a changed copy of it.
+/// The difference between `before` and the end of a forecast of it, or of a changed copy of it, and whether a loss would be
+/// survived then with these voters.
 #[must_use]
 pub(crate) fn preview(
     before: &ClusterState,
     forecast: &Forecast,
     config: &PlannerConfig,
+    voters: &BTreeSet<u64>,
 ) -> v1::Preview {
     let mut preview = v1::Preview {
         services: services(before, &forecast.state),
         changes: forecast.moves.iter().map(|each| change(before, &forecast.state, each)).collect(),
         waits: forecast.last.report.unplaced.iter().map(wait).collect(),
-        survival: survival::both(&forecast.input(config)),
+        survival: survival::both(&forecast.input(config), voters),
         digest: String::new(),
         based_on: before.index.0,
         complete: forecast.end == End::Rest,

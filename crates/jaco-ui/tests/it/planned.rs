@@ -40,7 +40,7 @@ pub(crate) fn preview(text: &str) -> Preview {
     };
     let stay =
         PlannedStay { deployment: t(), service: t(), replica: t(), node: t(), failed: vec![t()] };
-    let loss = Loss { lost: t(), waiting: [(t(), 2)].into() };
+    let loss = Loss { lost: t(), waiting: [(t(), 2)].into(), ..Loss::default() };
     let survival = Survival { of: t(), known: 2, tried: true, losses: vec![loss] };
     Preview {
         changes: vec![

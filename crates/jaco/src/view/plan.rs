@@ -214,7 +214,7 @@ fn stay_json(stay: &PlannedStay) -> Value {
 fn survival_json(survival: &Survival) -> Value {
     let loss = |loss: &Loss| {
         let waiting: std::collections::BTreeMap<_, _> = loss.waiting.iter().collect();
-        json!({ "lost": loss.lost, "pending": waiting })
+        json!({ "lost": loss.lost, "pending": waiting, "quorum_lost": loss.quorum_lost })
     };
     json!({
         "of": survival.of,

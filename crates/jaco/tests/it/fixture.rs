@@ -152,7 +152,11 @@ pub(crate) fn preview() -> v1::Preview {
     };
     let survival =
         |of: &str, known, losses| v1::Survival { of: of.to_owned(), known, tried: true, losses };
-    let loss = v1::Loss { lost: "n2".to_owned(), waiting: [("shop/web".to_owned(), 2)].into() };
+    let loss = v1::Loss {
+        lost: "n2".to_owned(),
+        waiting: [("shop/web".to_owned(), 2)].into(),
+        ..v1::Loss::default()
+    };
     v1::Preview {
         services: vec![v1::PlannedService {
             deployment: "shop".to_owned(),

@@ -21,6 +21,7 @@ pub(super) async fn forecast_apply(
     let turn = member.gate.turn().await?;
     let before = member.store.read(ClusterState::for_decisions);
     let (signals, now) = (member.signals.snapshot(), member.clock.now());
+    let voters = member.store.raft().status().voters;
     let Author { by, origin } = by;
     let work = move || {
         let mut state = before.clone();
@@ -38,7 +39,7 @@ pub(super) async fn forecast_apply(
         };
         let config = Options::default().planner;
         let input = PlanInput { state: &state, signals: &signals, now, config: &config };
-        Ok((revision, change, preview(&before, &forecast(&input), &config)))
+        Ok((revision, change, preview(&before, &forecast(&input), &config, &voters)))
     };
     turn.run(work).await?
 }

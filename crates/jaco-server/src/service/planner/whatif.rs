@@ -22,18 +22,21 @@ const ADDED_MAX: usize = 1000;
 #[async_trait]
 impl LeaderRead for v1::WhatifRequest {
     async fn answer(self, member: &Member) -> Result<v1::WhatifResponse, Rejection> {
-        compute(member, move |present| answered(present, &self)).await
+        let voters = member.store.raft().status().voters;
+        compute(member, move |present| answered(present, &self, &voters)).await
     }
 }
 
 fn answered(
     present: &Present,
     request: &v1::WhatifRequest,
+    voters: &BTreeSet<u64>,
 ) -> Result<v1::WhatifResponse, Rejection> {
     let hypothesis = hypothesis(&present.state, request)?;
     let (state, signals) = suppose(&present.input(), &hypothesis)?;
     let forecast = forecast(&PlanInput { state: &state, signals: &signals, ..present.input() });
-    Ok(v1::WhatifResponse { preview: Some(preview(&present.state, &forecast, &present.config)) })
+    let preview = preview(&present.state, &forecast, &present.config, voters);
+    Ok(v1::WhatifResponse { preview: Some(preview) })
 }
 
 fn hypothesis(state: &ClusterState, request: &v1::WhatifRequest) -> Result<Hypothesis, Rejection> {
