@@ -29,6 +29,28 @@ async fn status(node: &Node) -> v1::ClusterStatusResponse {
     status.expect("the node answers")
 }
 
+/// R-NODE-2: of two nodes one votes, and it can be removed as well as the other one, by whichever is asked.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_only_voter_of_two_nodes_can_be_removed() {
+    for asked_of in [0, 1] {
+        let mut cluster = Cluster::start(2, Engine::Fake).await;
+        deploy(&cluster, "shop", "web:1", 2).await;
+        let leader = cluster.leader().await;
+        let voters = status(&cluster.nodes[0]).await;
+        let voters = voters.nodes.iter().filter(|node| node.suffrage == "voter");
+        assert_eq!(voters.count(), 1);
+        let (name, other) = (cluster.nodes[leader].name.clone(), 1 - leader);
+        let asked = if asked_of == 0 { leader } else { other };
+        let removed = cluster.cli(asked, &["node", "rm", &name]);
+        assert!(removed.status.success(), "{}", said(&removed));
+        assert_eq!(ended(&mut cluster.nodes[leader]).await, Some(3));
+        let seen = cluster.converged(other, "shop").await;
+        assert_eq!(per_node(&seen), [(cluster.nodes[other].name.clone(), 2)].into());
+        let status = status(&cluster.nodes[other]).await;
+        assert_eq!((status.nodes.len(), &status.leader), (1, &cluster.nodes[other].name));
+    }
+}
+
 /// R-NODE-2, R-OPS-1: its replicas serve elsewhere before it goes, also where it leads; nothing of it is left, and it can join again.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_leader_leaves_by_one_command() {

@@ -163,6 +163,23 @@ impl<M: StateMachine> Raft<M> {
         }
     }
 
+    /// Transfers leadership as [`Self::transfer_leader`] does, for a removal of this node: where no other member votes, the
+    /// learner that lacks the fewest entries gets a vote first.
+    ///
+    /// # Errors
+    /// Those of [`Self::transfer_leader`] and [`Self::set_voters`].
+    pub async fn transfer_leader_to_any(&self) -> Result<(), MembershipError> {
+        let status = self.status();
+        let votes_alone = status.is_leader() && status.voters.iter().all(|id| *id == status.id);
+        let lag = |id: &u64| status.lag.get(id).copied().flatten().map(|lag| (lag, *id));
+        if let Some((_, learner)) =
+            status.learners.iter().filter(|_| votes_alone).filter_map(lag).min()
+        {
+            self.set_voters(BTreeSet::from([status.id, learner])).await?;
+        }
+        self.transfer_leader().await
+    }
+
     /// Transfers leadership to this voter. Returns once another node leads.
     ///
     /// # Errors

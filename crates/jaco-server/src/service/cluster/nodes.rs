@@ -123,7 +123,7 @@ impl Write for v1::RemoveNodeRequest {
         })?;
         if node == member.id {
             // A leader cannot remove itself and then answer: its successor removes it.
-            let handed_over = member.store.raft().transfer_leader().await;
+            let handed_over = member.store.raft().transfer_leader_to_any().await;
             handed_over.map_err(|error| {
                 let message = format!(
                     "{} is the leader and could not transfer leadership ({error}): try again",
@@ -133,9 +133,24 @@ impl Write for v1::RemoveNodeRequest {
             })?;
             return Err(no_leader());
         }
+        take_needed_vote(member, node, &self.hostname).await?;
         member.commit(by, &self.request_id, NodeRemove::new(node).into()).await?;
         Ok(v1::RemoveNodeResponse {})
     }
+}
+
+/// Of two voters both are needed for a quorum, and a node that is removed stops at once: it loses its vote before.
+async fn take_needed_vote(member: &Member, node: NodeId, hostname: &str) -> Result<(), Rejection> {
+    let raft = member.store.raft();
+    let mut voters = raft.status().voters;
+    if voters.len() != 2 || !voters.remove(&node.0) {
+        return Ok(());
+    }
+    raft.set_voters(voters).await.map_err(|error| {
+        let message =
+            format!("{hostname} is one of two voters and keeps its vote ({error}): try again");
+        Rejection::new(ErrorCode::NodeNotRemovable, message)
+    })
 }
 
 /// The member of this name.
