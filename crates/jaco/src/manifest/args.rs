@@ -7,8 +7,9 @@ use std::path::PathBuf;
 pub(crate) struct ManifestArgs {
     /// A compose file, a jaco.yaml, or their folder [default: the current folder]
     ///
-    /// In a folder, compose.yaml (or compose.yml, docker-compose.yaml, docker-compose.yml) is read, and
-    /// jaco.yaml if there is one. A compose file given by name is read alone.
+    /// In a folder, compose.yaml (or compose.yml, docker-compose.yaml, docker-compose.yml) is read,
+    /// compose.override.yaml (or with one of the other names) over it if there is one, or else the files
+    /// that COMPOSE_FILE lists; and jaco.yaml if there is one. A compose file given by name is read alone.
     #[arg(value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
     /// A compose file, `-` for stdin; later files override earlier ones
