@@ -82,7 +82,6 @@ impl<F> Call<'_, F> {
         let endpoint = node.endpoint.to_string();
         let error = match tokio::time::timeout(limit, sent).await {
             Ok(Ok(response)) => {
-                self.client.note_answer();
                 self.client.note_age(response.metadata());
                 self.client.note_authorities(response.metadata());
                 let answer = response.into_inner();

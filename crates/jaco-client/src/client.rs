@@ -48,11 +48,11 @@ pub struct Client {
 /// Is told why a call is repeated.
 type Tell = dyn Fn(&ClientError) + Send + Sync;
 
-/// What is told while the first answer is waited for.
+/// What is told while an answer is waited for.
 #[derive(Default)]
 struct Waiting {
     tell: OnceLock<Box<Tell>>,
-    /// Once there was an answer, or it was told.
+    /// Once the caller shows the progress of something, or it was told.
     is_over: AtomicBool,
 }
 
@@ -94,9 +94,9 @@ impl Client {
         }
     }
 
-    /// Calls this once if the first answer takes longer than a second because a call is repeated, with why it is repeated.
-    /// Nothing is called later: by then the caller may show the progress of something else.
-    pub fn on_first_wait(&self, tell: impl Fn(&ClientError) + Send + Sync + 'static) {
+    /// Calls this once if an answer takes longer than a second because a call is repeated, with why it is repeated; not after
+    /// [`Client::shows_progress`].
+    pub fn on_long_wait(&self, tell: impl Fn(&ClientError) + Send + Sync + 'static) {
         // The first one stays.
         self.waiting.tell.set(Box::new(tell)).ok();
     }
@@ -110,8 +110,8 @@ impl Client {
         }
     }
 
-    /// There was an answer.
-    pub(crate) fn note_answer(&self) {
+    /// From now on the caller shows the progress of something: no wait is told any more.
+    pub fn shows_progress(&self) {
         self.waiting.is_over.store(true, Ordering::Relaxed);
     }
 

@@ -220,7 +220,8 @@ fn not_kept(source: Source<'_>, index: u64) -> Rejection {
 }
 
 fn outside(source: Source<'_>, index: u64, kept: &RangeInclusive<u64>) -> Rejection {
-    let (from, to) = (kept.start(), kept.end());
+    // Nothing is asked for by index 0.
+    let (from, to) = (*kept.start().max(&1), kept.end());
     let node = source.hostname;
     let message = format!(
         "{node} cannot show the state at index {index}: it has what is needed from index {from} to {to}; name one of these, or ask \

@@ -92,7 +92,10 @@ pub fn main() -> ExitCode {
     let runtime = runtime.expect("a process that could start can wait for events");
     let mut session = Session::new(cli.global, ui);
     let done = runtime.block_on(cli::dispatch(cli.command, &mut session));
-    session.note_age();
+    // What failed shows nothing that could be old.
+    if done.is_ok() {
+        session.note_age();
+    }
     session.remember_members();
     runtime.block_on(session.learn_authorities());
     let code = match done {

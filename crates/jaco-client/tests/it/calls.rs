@@ -59,7 +59,7 @@ fn request() -> v1::ApplyRequest {
     v1::ApplyRequest { request_id: fresh_request_id(), ..Default::default() }
 }
 
-/// R-CLI-9: who waits longer than a second for the first answer is told once for what, and nobody else is.
+/// R-CLI-9: who waits longer than a second for an answer is told once for what, and nobody else is.
 #[tokio::test]
 async fn a_long_wait_is_told_once() {
     let told = async |refusals: usize| {
@@ -67,7 +67,7 @@ async fn a_long_wait_is_told_once() {
         let _daemon = place.listen(Election::with(vec![ErrorCode::QuorumLost; refusals]));
         let (client, told) = (place.client(), Arc::new(Mutex::new(Vec::new())));
         let kept = Arc::clone(&told);
-        client.on_first_wait(move |why| kept.lock().unwrap().push(why.code()));
+        client.on_long_wait(move |why| kept.lock().unwrap().push(why.code()));
         client.apply(request()).await.unwrap();
         // Another call of the same client.
         client.apply(request()).await.unwrap();
@@ -76,6 +76,12 @@ async fn a_long_wait_is_told_once() {
     // Refused for 50, 100, 200, 400 and 800 ms.
     assert_eq!(told(5).await, [ErrorCode::QuorumLost]);
     assert_eq!(told(2).await, []);
+    let place = Place::new();
+    let _daemon = place.listen(Election::with(vec![ErrorCode::QuorumLost; 5]));
+    let client = place.client();
+    client.on_long_wait(|why| panic!("told of {why} beside a progress"));
+    client.shows_progress();
+    client.apply(request()).await.unwrap();
 }
 
 /// R-CLI-9: a change of leader is waited out, under one request id.

@@ -33,6 +33,9 @@ const ELECTION_PATIENCE: Duration = Duration::from_secs(2);
 /// How long it waits at least after an attempt that failed, which may have taken longer than an election.
 const SUCCESSOR_PATIENCE: Duration = Duration::from_millis(500);
 
+/// Without a leader for so long, one does not come by itself: an election takes a second or two.
+const OUTAGE: Duration = Duration::from_secs(10);
+
 /// How often a waiting request looks for a leader: the status may name one that refuses.
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
 
@@ -221,7 +224,8 @@ fn silent_leader(member: &Member, since: Duration) -> Rejection {
         member.hostname,
         since.as_secs()
     );
-    Rejection::new(ErrorCode::NoLeader, message)
+    let code = if since < OUTAGE { ErrorCode::NoLeader } else { ErrorCode::QuorumLost };
+    Rejection::new(code, message)
 }
 
 /// Whether an election may help.

@@ -175,4 +175,13 @@ mod tests {
             assert!(parsed(words).is_ok(), "{words:?}");
         }
     }
+
+    /// R-CLI-7: what a join token is limited to is not turned into something else.
+    #[test]
+    fn join_tokens_have_limits() {
+        for words in [&["token", "join", "--ttl", "0s"][..], &["token", "join", "--uses", "0"]] {
+            assert!(parsed(words).is_err(), "{words:?}");
+        }
+        assert!(parsed(&["token", "join", "--ttl", "1s", "--uses", "1"]).is_ok());
+    }
 }

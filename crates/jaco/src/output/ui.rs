@@ -143,7 +143,7 @@ impl Ui {
         }
     }
 
-    /// Prints on stderr of the process for what the first answer is waited for. Nothing has been drawn by then.
+    /// Prints on stderr of the process for what an answer is waited for. Nothing has been drawn by then.
     pub(crate) fn note_wait(why: &str) {
         // What cannot be printed is not waited for less.
         writeln!(io::stderr(), "waiting for an answer: {why}").ok();

@@ -67,7 +67,7 @@ impl Session {
         let choice = connect::choose(&self.options, &environment, &contexts)?;
         let client = Client::new(connect::target(&choice, &environment)?).until(self.deadline);
         if self.ui.prints_notes() {
-            client.on_first_wait(|why| Ui::note_wait(&why.to_string()));
+            client.on_long_wait(|why| Ui::note_wait(&why.to_string()));
         }
         (self.context, self.ca) = match choice {
             Choice::Servers { context, ca, .. } => {

@@ -29,6 +29,7 @@ pub(crate) struct Watcher {
 
 impl Watcher {
     pub(crate) fn new(client: &Client, request: StatusRequest) -> Self {
+        client.shows_progress();
         Self { client: client.clone(), request, answers: None }
     }
 

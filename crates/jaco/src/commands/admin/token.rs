@@ -44,10 +44,10 @@ enum Action {
   jaco token join --uses 3 --ttl 10m")]
     Join {
         /// Validity
-        #[arg(long, value_name = "TIME", default_value = "1h", value_parser = time::duration)]
+        #[arg(long, value_name = "TIME", default_value = "1h", value_parser = lifetime)]
         ttl: Duration,
         /// Maximum number of nodes that join with it
-        #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+        #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
         uses: u32,
     },
     /// Create an operator token or a client certificate for a user

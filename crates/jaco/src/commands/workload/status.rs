@@ -47,7 +47,7 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
     session.shows_age();
-    let request = request(args.of.as_deref(), args.at);
+    let request = request(args.of.as_deref(), args.at)?;
     if args.watch {
         return watch(session, request).await;
     }
@@ -58,15 +58,27 @@ pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
 }
 
 /// The request for `dep` or `dep/svc`.
-fn request(of: Option<&str>, at: Option<u64>) -> StatusRequest {
-    let (deployment, service) =
-        of.map(|of| of.split_once('/').unwrap_or((of, ""))).unwrap_or_default();
-    StatusRequest {
+///
+/// # Errors
+/// If one of the names is empty: it would mean all.
+fn request(of: Option<&str>, at: Option<u64>) -> Result<StatusRequest, CliError> {
+    let (deployment, service) = match of.map(|of| (of, of.split_once('/'))) {
+        None => ("", ""),
+        Some((of, None)) => (of, ""),
+        Some((of, Some((deployment, service)))) => {
+            if deployment.is_empty() || service.is_empty() {
+                let message = format!("{of} names no deployment and service");
+                return Err(CliError::usage(message, "write DEPLOYMENT or DEPLOYMENT/SERVICE"));
+            }
+            (deployment, service)
+        }
+    };
+    Ok(StatusRequest {
         deployment: deployment.to_owned(),
         service: service.to_owned(),
         at_index: at.unwrap_or_default(),
         ..StatusRequest::default()
-    }
+    })
 }
 
 /// Refuses the state of now of a node that does not know what an index is.
@@ -246,5 +258,24 @@ impl Snapshot {
         let removed = before.0.iter().filter(is_removed);
         let changed = changed.map(|one| format!("{}: {}", one.object, one.state));
         changed.chain(removed.map(|one| format!("{}: removed", one.object))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// R-CLI-7: a name from a variable that is not set means neither all nor none.
+    #[test]
+    fn names_with_an_empty_part_are_refused() {
+        let named = |of| request(of, None).map(|it| (it.deployment, it.service)).ok();
+        let names =
+            |deployment: &str, service: &str| Some((deployment.to_owned(), service.to_owned()));
+        assert_eq!(named(None), names("", ""));
+        assert_eq!(named(Some("shop")), names("shop", ""));
+        assert_eq!(named(Some("shop/web")), names("shop", "web"));
+        for empty in ["/web", "shop/", "/"] {
+            assert_eq!(named(Some(empty)), None, "{empty}");
+        }
     }
 }
