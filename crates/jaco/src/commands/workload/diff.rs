@@ -87,10 +87,16 @@ async fn with_files(session: &mut Session, args: &ManifestArgs) -> Result<Differ
         overlay_yaml: manifest.overlay_text,
         ..GetDeploymentResponse::default()
     };
+    let changes = changes(&stored, &model(&files)?);
+    if changes.is_empty() && !manifest.project.upload_items().is_empty() {
+        session.ui.note(
+            "the contents of files, configs and secrets are not compared: jaco plan does that",
+        );
+    }
     Ok(Difference {
         from: format!("revision {}", current.revision),
         to: "files".to_owned(),
-        changes: changes(&stored, &model(&files)?),
+        changes,
         deployment: name,
     })
 }

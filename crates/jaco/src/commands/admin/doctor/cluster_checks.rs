@@ -13,11 +13,26 @@ use crate::view::node_reasons::{entries, is_stuck};
 /// How long a phase of a rotation may last before who holds it is named: the patience with connections, and some.
 const HELD_MS: i64 = 20_000;
 
+/// The leader hears a voter several times a second. One that it has not heard for so long is not behind, but cut off.
+const UNHEARD_MS: u64 = 5_000;
+
 /// Checks the quorum and the agreement about the leader.
 pub(super) fn agreement(examination: &Examination<'_>, found: &mut Findings) {
     let cluster = examination.cluster;
     let (voters, can_lose) = voters(cluster, examination.members);
-    if cluster.quorum_lost || cluster.leader.is_empty() {
+    let is_leaderless = cluster.quorum_lost || cluster.leader.is_empty();
+    let elsewhere = leader_of_most(cluster, examination.members).filter(|_| is_leaderless);
+    if let Some((leader, followers)) = elsewhere {
+        let asked = &examination.members.asked;
+        let message = format!(
+            "it follows no leader, and {} follow {leader}: it is cut off, and the others go on without it",
+            of_voters(followers, voters)
+        );
+        let help = format!(
+            "check the firewall and the network between {asked} and the others; for now ask another node with --server"
+        );
+        found.failing("leader", asked, message, help);
+    } else if is_leaderless {
         let unknown = match examination.status {
             Some(_) => "",
             None => {
@@ -42,10 +57,11 @@ pub(super) fn agreement(examination: &Examination<'_>, found: &mut Findings) {
             by_leader.entry(node.leader.as_str()).or_insert_with(Vec::new).push(&node.node);
             by_leader
         });
-    if leaders.len() > 1 {
+    if leaders.len() > 1 && elsewhere.is_none() {
         let groups = leaders.iter().map(|(leader, nodes)| {
             let leader = if leader.is_empty() { "no leader" } else { leader };
-            format!("{} follow {leader}", nodes.join(", "))
+            let follow = if nodes.len() == 1 { "follows" } else { "follow" };
+            format!("{} {follow} {leader}", nodes.join(", "))
         });
         let message = format!(
             "the members disagree about the leader: {}",
@@ -54,6 +70,23 @@ pub(super) fn agreement(examination: &Examination<'_>, found: &mut Findings) {
         let help = "an election may be in progress: run it again; if it stays, check the network between the nodes";
         found.warning("leader", "cluster", message, help);
     }
+}
+
+/// The leader that most of the voters follow, and how many of them do.
+fn leader_of_most<'a>(
+    cluster: &ClusterStatusResponse,
+    members: &'a ExamineResponse,
+) -> Option<(&'a str, usize)> {
+    let votes = |name: &str| {
+        cluster.nodes.iter().any(|node| node.hostname == name && node.suffrage == "voter")
+    };
+    let reachable = members.nodes.iter().filter(|node| node.unreachable.is_empty());
+    let mut followers: BTreeMap<&str, usize> = BTreeMap::new();
+    for node in reachable.filter(|node| !node.leader.is_empty() && votes(&node.node)) {
+        *followers.entry(&node.leader).or_default() += 1;
+    }
+    let all = cluster.nodes.iter().filter(|node| node.suffrage == "voter").count();
+    followers.into_iter().find(|(_, count)| 2 * count > all)
 }
 
 /// How far the voters are, by the leader of the newest term; empty where no leader has answered.
@@ -78,6 +111,12 @@ pub(super) fn replication(examination: &Examination<'_>, found: &mut Findings) {
         let asked = members.nodes.iter().find(|member| member.node == voter.node);
         // Reported by the check of the member.
         if asked.is_none_or(|member| !member.unreachable.is_empty()) {
+            continue;
+        }
+        if voter.last_contact_ms.is_none_or(|contact| contact >= UNHEARD_MS) {
+            let message = "the leader does not hear it, so that its log does not grow: it does not count as a voter that helps";
+            let help = format!("check the firewall and the network from the leader to {name}");
+            found.failing("replication", name, message, help);
             continue;
         }
         let (lag, still) = (voter.lag, voter.still_ms / 1000);

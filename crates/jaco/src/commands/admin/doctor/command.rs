@@ -253,7 +253,9 @@ fn replication_table(members: &ExamineResponse, leader: &str) -> String {
             Some(ms) => format!("{:.1} s ago", Duration::from_millis(ms).as_secs_f64()),
             None => "never".to_owned(),
         };
-        table.row([voter.node.clone(), index, voter.lag.to_string(), contact]);
+        // Before its first answer the leader does not know what it has.
+        let lag = voter.match_index.map(|_| voter.lag.to_string()).unwrap_or_default();
+        table.row([voter.node.clone(), index, lag, contact]);
     }
     if table.is_empty() {
         return String::new();

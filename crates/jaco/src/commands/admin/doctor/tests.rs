@@ -328,7 +328,7 @@ fn reports_of_members_are_checked() {
     check(
         &|node| node.leader.clear(),
         &[
-            "warning leader cluster: the members disagree about the leader: n3 follow no leader; n1, n2 follow n1",
+            "warning leader cluster: the members disagree about the leader: n3 follows no leader; n1, n2 follow n1",
         ],
     );
 }
@@ -361,10 +361,44 @@ fn a_voter_that_stands_still_is_named() {
         lines(&cluster(&THREE), &seen, &none)[0],
         "failing log n3: the leader refuses it: it acknowledged entry 9 and lacks it"
     );
+    seen.nodes[0].voters[2].refused.clear();
+    for unheard in [None, Some(6_000)] {
+        seen.nodes[0].voters[2].last_contact_ms = unheard;
+        assert_eq!(
+            lines(&cluster(&THREE), &seen, &none)[0],
+            "failing replication n3: the leader does not hear it, so that its log does not grow: it does not count as a voter that helps"
+        );
+    }
     // A leader of before says nothing any more.
     (seen.nodes[0].term, seen.nodes[1].term) = (4, 5);
     seen.nodes[1].voters = vec![voter("n1", 0, 0), voter("n2", 0, 0), voter("n3", 0, 0)];
     assert_eq!(lines(&cluster(&THREE), &seen, &none), [""; 0]);
+}
+
+/// R-CLI-6: a node that is cut off says that of itself, and not that the cluster has no quorum.
+#[test]
+fn a_node_that_is_cut_off_is_told_from_a_lost_quorum() {
+    let none = StatusResponse::default();
+    let mut known = cluster(&THREE);
+    known.leader.clear();
+    known.quorum_lost = true;
+    let mut seen = members(&THREE);
+    seen.nodes[0].leader.clear();
+    for node in &mut seen.nodes[1..] {
+        node.leader = "n2".to_owned();
+    }
+    assert_eq!(
+        lines(&known, &seen, &none),
+        [
+            "failing leader n1: it follows no leader, and 2 of 3 voters follow n2: it is cut off, and the others go on without it"
+        ]
+    );
+    // One of three follows nobody that could decide.
+    seen.nodes[2].leader.clear();
+    assert_eq!(
+        lines(&known, &seen, &none)[0],
+        "failing quorum cluster: no quorum: nothing can be changed, running containers keep running"
+    );
 }
 
 /// R-CLI-6: quorum, voters and cordons are checked.
