@@ -24,7 +24,7 @@ use tonic::transport::Endpoint;
 use tracing::{info, warn};
 
 use crate::config::EngineKind;
-use crate::context::NodeContext;
+use crate::context::{IDENTITY_UNREADABLE, NodeContext};
 use crate::member::{self, Founding, MemberParts};
 use crate::process::Process;
 use crate::router::try_router;
@@ -79,7 +79,7 @@ impl Bootstrap {
                 info!("no cluster yet, waiting for `jaco cluster init` or `jaco cluster join`");
                 return Ok(());
             }
-            Err(error) => return Err(error).context("cannot load this node's identity"),
+            Err(error) => return Err(error).context(IDENTITY_UNREADABLE),
         };
         if !credentials.certificate().validity().contains(self.node.clock.now()) {
             warn!(

@@ -17,6 +17,10 @@ use tokio_util::task::TaskTracker;
 use crate::config::Config;
 use crate::facts::facts;
 
+/// Said before what is wrong with a file of the identity, with what names the remedy for each.
+pub(crate) const IDENTITY_UNREADABLE: &str =
+    "cannot load this node's identity: `jaco doctor --offline DATA_DIR` says what helps";
+
 /// Configuration, identity and running tasks of this node.
 pub(crate) struct NodeContext {
     pub(crate) config: Config,

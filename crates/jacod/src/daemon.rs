@@ -83,7 +83,7 @@ impl Daemon {
             served??;
         }
         if let Some(reason) = failure {
-            anyhow::bail!("consensus has failed, restart this daemon: {reason}");
+            anyhow::bail!("consensus has failed, {}: {reason}", advice(&reason));
         }
         if !daemon.node.left.is_cancelled() {
             return Ok(Ended::Stopped);
@@ -179,6 +179,17 @@ impl Daemon {
     }
 }
 
+/// What to do once consensus has stopped, by the error of the disk that is in its reason (`ErrorKind` and Linux' own words).
+fn advice(reason: &str) -> &'static str {
+    let is_full = ["StorageFull", "No space left on device"];
+    match is_full.iter().any(|words| reason.contains(words)) {
+        true => {
+            "because the disk of its data_dir is full: free space on it, then start this daemon"
+        }
+        false => "restart this daemon",
+    }
+}
+
 /// What is at the socket's path and is no socket is not this daemon's.
 fn refuse_other_than_socket(path: &Path) -> anyhow::Result<()> {
     use std::os::unix::fs::FileTypeExt;
@@ -195,6 +206,18 @@ fn refuse_other_than_socket(path: &Path) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// R-FAULT-1: a full disk is named as that, as a restart alone does not help.
+    #[test]
+    fn a_full_disk_is_told_from_other_failures() {
+        let full = "when Write Log(LogId {..}): std::io::error::Error: Os { code: 28, kind: StorageFull, \
+                    message: \"No space left on device\" }";
+        assert!(advice(full).contains("free space"));
+        assert_eq!(
+            advice("Os { code: 5, message: \"Input/output error\" }"),
+            "restart this daemon"
+        );
+    }
 
     /// R-FAULT-3: a file that is named as the socket by mistake is not lost.
     #[test]

@@ -9,7 +9,7 @@ use tokio::runtime::Handle;
 
 use crate::config::Config;
 use crate::confirm;
-use crate::context::NodeContext;
+use crate::context::{IDENTITY_UNREADABLE, NodeContext};
 use crate::data_lock::DataLock;
 use crate::rejoin::calls::{Members, Refused};
 use crate::rejoin::clear;
@@ -49,7 +49,7 @@ pub(crate) async fn run(config: Config, args: &Args) -> anyhow::Result<()> {
     let node = NodeContext::new(config, LogTail::default(), Handle::current())?;
     let mut out = io::stdout();
     let identity = node.identity.load(node.clock.now());
-    let Some(own) = identity.context("cannot load this node's identity")? else {
+    let Some(own) = identity.context(IDENTITY_UNREADABLE)? else {
         if !args.dry_run {
             // An earlier run may have been interrupted behind the identity.
             node.delete_log()?;

@@ -25,7 +25,7 @@ use self::calls::{Members, Refused};
 use self::pending::Pending;
 use crate::bootstrap::admit;
 use crate::config::Config;
-use crate::context::NodeContext;
+use crate::context::{IDENTITY_UNREADABLE, NodeContext};
 use crate::data_lock::{DataLock, DataLockError};
 use crate::{confirm, offline};
 
@@ -71,8 +71,7 @@ pub(crate) async fn run(config: Config, args: &Args) -> anyhow::Result<()> {
     let _held = lock(&config.data_dir).await?;
     let node = NodeContext::new(config, LogTail::default(), Handle::current())?;
     let mut out = io::stdout();
-    let identity =
-        node.identity.load(node.clock.now()).context("cannot load this node's identity")?;
+    let identity = node.identity.load(node.clock.now()).context(IDENTITY_UNREADABLE)?;
     let begun = Pending::read(&node.identity)?;
     if args.dry_run && begun.is_some() {
         writeln!(out, "An earlier run was interrupted: `jacod rejoin` goes on with it.")?;
