@@ -50,10 +50,31 @@ pub(super) fn ports(
     publishing: Publishing,
     report: &mut Report,
 ) -> Vec<PublishedPort> {
-    let ports = items(service, "ports").iter();
-    let mut ports: Vec<_> = ports.filter_map(|node| port(node, publishing, report)).collect();
+    let is_on_host = service.get_str("network_mode") == Some("host");
+    let written = items(service, "ports").iter();
+    let mut ports: Vec<_> = written
+        .filter_map(|node| {
+            let port = port(node, publishing, report)?;
+            Some(if is_on_host { port_of_host(node, port, report) } else { port })
+        })
+        .collect();
     ports.sort();
+    if is_on_host {
+        ports.dedup();
+    }
     ports
+}
+
+/// Engines publish nothing of a container in the network of its host. It has the port of the node itself, which two of
+/// them cannot share.
+fn port_of_host(node: &Node, port: PublishedPort, report: &mut Report) -> PublishedPort {
+    let target = port.target;
+    let message = format!(
+        "nothing is published with `network_mode: host`: the container has port {target} of its node itself, and no other \
+         replica that asks for it is placed there"
+    );
+    report.warning(node.pos, Code::HonouredDifferently, message);
+    PublishedPort { first: target, last: target, host_ip: None, ..port }
 }
 
 fn port(node: &Node, publishing: Publishing, report: &mut Report) -> Option<PublishedPort> {

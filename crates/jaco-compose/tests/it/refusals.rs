@@ -203,6 +203,22 @@ fn keys_that_work_differently() {
     );
 }
 
+/// R-IN-2: engines publish nothing of a container in its host's network; it has the port itself, which is reserved.
+#[test]
+fn ports_of_the_host_network() {
+    let text = "services:\n  a: {image: i, network_mode: host, ports: ['8181:80', '127.0.0.1:9000-9001:90-91']}\n";
+    let resolved = resolve_text(text, None).unwrap();
+    let warned = problems_of(&resolved.warnings);
+    for port in [80, 90, 91] {
+        let words = format!("the container has port {port} of its node itself");
+        assert!(warned.contains(&words), "{warned}");
+    }
+    let ports = &resolved.services["a"].facts.ports;
+    let reserved: Vec<_> =
+        ports.iter().map(|port| (port.first, port.last, &port.host_ip)).collect();
+    assert_eq!(reserved, [(80, 80, &None), (90, 90, &None), (91, 91, &None)]);
+}
+
 /// R-IN-2, R-ROLL-7: who waits for health is told where nothing checks it.
 #[test]
 fn dependencies_without_a_healthcheck() {
