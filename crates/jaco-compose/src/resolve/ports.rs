@@ -50,7 +50,8 @@ pub(super) fn ports(
     publishing: Publishing,
     report: &mut Report,
 ) -> Vec<PublishedPort> {
-    let is_on_host = service.get_str("network_mode") == Some("host");
+    let mode = service.get("network_mode").and_then(Node::as_str);
+    let is_on_host = mode == Some("host");
     let written = items(service, "ports").iter();
     let mut ports: Vec<_> = written
         .filter_map(|node| {

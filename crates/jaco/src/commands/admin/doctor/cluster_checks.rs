@@ -72,7 +72,7 @@ pub(super) fn agreement(examination: &Examination<'_>, found: &mut Findings) {
     }
 }
 
-/// The leader that most of the voters follow, and how many of them do.
+/// Another node than the one that answers that most of the voters follow, and how many of them do.
 fn leader_of_most<'a>(
     cluster: &ClusterStatusResponse,
     members: &'a ExamineResponse,
@@ -86,7 +86,7 @@ fn leader_of_most<'a>(
         *followers.entry(&node.leader).or_default() += 1;
     }
     let all = cluster.nodes.iter().filter(|node| node.suffrage == "voter").count();
-    followers.into_iter().find(|(_, count)| 2 * count > all)
+    followers.into_iter().find(|(leader, count)| *leader != members.asked && 2 * count > all)
 }
 
 /// How far the voters are, by the leader of the newest term; empty where no leader has answered.
