@@ -85,6 +85,10 @@ struct Position {
     lines: u32,
 }
 
+/// How much older than the last line of all a line may be that has not been returned yet: by how much clocks of nodes may
+/// differ, and nodes may lag.
+const OVERLAP_MS: i64 = 60_000;
+
 /// Which lines were returned.
 #[derive(Debug, Default)]
 struct Progress {
@@ -124,11 +128,14 @@ impl Progress {
         true
     }
 
-    /// Makes the request ask for what may be new: from the source on that was read the least far.
+    /// Makes the request ask for what may be new: from the source on that was read the least far, but not for what was
+    /// written long before the last line of all, which has been returned: a source may have been quiet for days.
     fn resume(&mut self, request: &mut v1::LogsRequest) {
         self.before.clone_from(&self.returned);
         self.repeated.clear();
-        if let Some(from) = self.returned.values().map(|position| position.at_ms).min() {
+        let times = || self.returned.values().map(|position| position.at_ms);
+        if let (Some(first), Some(last)) = (times().min(), times().max()) {
+            let from = first.max(last.saturating_sub(OVERLAP_MS));
             (request.tail, request.last, request.since_ms) = (0, None, from);
         }
     }
@@ -183,5 +190,9 @@ mod tests {
         assert_eq!(new_of(&mut progress, &again), [""; 0]);
         assert_eq!(new_of(&mut progress, &[("a", 12, "5"), ("a", 13, "6")]), ["5", "6"]);
         assert_eq!(new_of(&mut progress, &[("a", 0, "missing")]), ["missing"]);
+        // The others were quiet for long.
+        assert_eq!(new_of(&mut progress, &[("b", 9_000_000, "late")]), ["late"]);
+        progress.resume(&mut request);
+        assert_eq!(request.since_ms, 8_940_000);
     }
 }
