@@ -175,12 +175,11 @@ pub(crate) fn bare(attribute: &str) -> &str {
     inner.unwrap_or(attribute).trim()
 }
 
-/// Whether the labels of the node are as a policy of its own asks for: its selectors, and its constraints on labels. What
-/// the node itself is does not count: a change of that moves no replica.
+/// Whether the constraints on labels of a policy of its own hold of the node. What the node itself is does not count: a
+/// change of that moves no replica.
 pub(crate) fn labels_satisfy(node: &Node, policy: &SchedulingPolicy) -> bool {
     let on_labels = |constraint: &&Constraint| !is_built_in(&constraint.attribute);
-    missing_label(node, policy).is_none()
-        && policy.constraints.iter().filter(on_labels).all(|constraint| holds(node, constraint))
+    policy.constraints.iter().filter(on_labels).all(|constraint| holds(node, constraint))
 }
 
 /// The first selector that the node does not carry.

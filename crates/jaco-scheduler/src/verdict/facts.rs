@@ -14,7 +14,7 @@ use super::slot_facts::{
     Bound, Content, Desired, Endpoints, HandoverFact, Hosts, Leave, Need, NodeFact, Reported,
     SlotFacts,
 };
-use crate::attribute::labels_satisfy;
+use crate::attribute::{labels_satisfy, missing_label};
 use crate::draft::{
     Agenda, Goal, InstanceDraft, Pass, Phase, Proof, Proven, Roll, ServiceDraft, ServiceRole,
     SlotDraft,
@@ -211,7 +211,7 @@ impl<'a> ServiceFacts<'a> {
             NodeStatus::Down | NodeStatus::EngineDown => NodeFact::Silent,
             NodeStatus::Joining | NodeStatus::Ready | NodeStatus::DiskFull => {
                 let fact = self.working(row, colocation);
-                let has_labels = labels_satisfy(row.node, &self.goal.spec.scheduling);
+                let has_labels = self.has_labels(slot, row);
                 match (fact == NodeFact::Keeps, has_labels, is_another) {
                     (true, false, _) => NodeFact::Leave(Leave::LabelMissing),
                     (true, true, true) => NodeFact::Returned,
@@ -219,6 +219,14 @@ impl<'a> ServiceFacts<'a> {
                 }
             }
         }
+    }
+
+    /// Whether a replica that is named after the node may stay by the node's labels. Where an apply changed the constraints,
+    /// it stays until a rollout has replaced it: all that serve would stop at once otherwise.
+    fn has_labels(&self, slot: &SlotDraft<'_>, row: &NodeRow<'_>) -> bool {
+        let (goal, own) = (&self.goal.spec.scheduling, slot.current.spec);
+        let was_allowed = || own.is_none_or(|own| labels_satisfy(row.node, &own.scheduling));
+        missing_label(row.node, goal).is_none() && (labels_satisfy(row.node, goal) || was_allowed())
     }
 
     fn handover(

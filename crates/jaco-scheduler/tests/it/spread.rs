@@ -247,6 +247,28 @@ fn global_services_follow_labels() {
     expect!["shop-gl-n2@n2 shop-gl-n3@n3 shop-web-0@n2 shop-web-1@n3"].assert_eq(&cluster.show());
 }
 
+/// R-SEL-2, R-ROLL-8: where an apply changes the constraints of a global service, what serves is not stopped at once: it is
+/// replaced step by step, and leaves the nodes that are not allowed.
+#[test]
+fn global_services_leave_step_by_step() {
+    let mut cluster = Cluster::of(&["n1"]);
+    cluster.join_as("n2", resources(0, 0), &[("zone", "a")]);
+    cluster.join_as("n3", resources(0, 0), &[("zone", "b")]);
+    let in_zone = |image: &str, zone: &str| {
+        let zone = constraint("node.zone", Operator::Equal, zone);
+        let service = service("gl", image).placement(Placement::Global);
+        service.with(|spec| spec.scheduling.constraints = vec![zone])
+    };
+    cluster.apply("shop", &[in_zone("p:1", "a")]);
+    cluster.settle();
+    expect!["shop-gl-n2@n2"].assert_eq(&cluster.show());
+    cluster.apply("shop", &[in_zone("p:2", "b")]);
+    cluster.pass();
+    expect!["shop-gl-n2@n2 shop-gl-n3@n3"].assert_eq(&cluster.show());
+    cluster.settle();
+    expect!["shop-gl-n3@n3"].assert_eq(&cluster.show());
+}
+
 /// R-CONS-7: the nodes that suit best come first, and when they are full, the others.
 #[test]
 fn affinities_are_preferences() {

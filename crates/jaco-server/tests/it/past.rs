@@ -102,8 +102,8 @@ async fn what_is_not_kept_is_refused() {
     let newest = served.node.store.read(|state| state.index.0);
     let refused = served.node.state_at(newest + 1000).await.unwrap_err();
     assert_eq!(refused.code, ErrorCode::IndexNotKept);
-    assert_eq!(refused.details["kept_from"], "0");
-    assert!(refused.message.contains("it has what is needed from index 0 to"), "{refused}");
+    assert_eq!(refused.details["kept_from"], "1");
+    assert!(refused.message.contains("it has what is needed from index 1 to"), "{refused}");
 
     let mut query = QueryClient::new(served.local.clone());
     let request = v1::StatusRequest { at_index: newest + 1000, ..Default::default() };

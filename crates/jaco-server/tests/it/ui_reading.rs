@@ -67,7 +67,7 @@ async fn moments_that_are_not_kept_are_refused() {
         let page = get(&served.local, path, "").await;
         assert_eq!(page.status, StatusCode::NOT_FOUND, "{path}: {}", page.text);
         assert!(page.text.contains("index_not_kept"), "{path}: {}", page.text);
-        assert!(page.text.contains("from index 0 to"), "{path}: {}", page.text);
+        assert!(page.text.contains("from index 1 to"), "{path}: {}", page.text);
     }
     for wrong in ["x", "0", "-1", "1.5"] {
         let page = get(&served.local, &format!("/ui?at={wrong}"), "").await;

@@ -1,9 +1,10 @@
 //! SIM-7: a slot is removed only if it is not wanted, or is left of a deployment that was deleted before the one
 //! that has its name now.
 
+use jaco_scheduler::attribute::{holds, is_built_in};
 use jaco_state::{Change, ClusterState};
-use jaco_types::spec::{Placement, ServiceSpec};
-use jaco_types::{Availability, Ordinal, ReplicaId, RolloutState, ServiceKey, Slot};
+use jaco_types::spec::{Constraint, Placement, ServiceSpec};
+use jaco_types::{Availability, Node, Ordinal, ReplicaId, RolloutState, ServiceKey, Slot};
 
 use super::facts::{in_turn, is_lost, wanted_spec};
 use super::{Committed, Facts, Invariant, InvariantViolation, Verdict};
@@ -60,11 +61,18 @@ fn is_of_former_deployment(state: &ClusterState, slot: &Slot) -> bool {
 fn check_global(after: &ClusterState, slot: &Slot, spec: &ServiceSpec) -> Verdict {
     let lost = is_lost(after, slot.current.node);
     let node = after.nodes.get(&slot.current.node);
-    let leaves = node.is_none_or(|node| node.availability == Availability::Draining);
+    let leaves = node
+        .is_none_or(|node| node.availability == Availability::Draining || is_excluded(node, spec));
     if lost || leaves || is_deserted(after, slot, spec) {
         return Ok(());
     }
     Err(InvariantViolation::GlobalRemoved { slot: slot.id.clone() })
+}
+
+/// Whether a constraint on the labels of the node does not hold of it.
+fn is_excluded(node: &Node, spec: &ServiceSpec) -> bool {
+    let fails = |rule: &Constraint| !is_built_in(&rule.attribute) && !holds(node, rule);
+    spec.scheduling.constraints.iter().any(fails)
 }
 
 fn is_rolled_back(state: &ClusterState, service: &ServiceKey) -> bool {
