@@ -75,7 +75,10 @@ const KNOWN: [Known; 23] = [
     further("jaco apply --dry-run", &["hello-web-"]),
     further("jaco apply", &["2 replicas running"]),
     further("jaco compose support", &["healthcheck"]),
-    further("(umask 077; jaco token issue ann --role operator > ann.token)", &[]),
+    further(
+        "jaco token issue ann --role operator --save-token ann.token",
+        &["the token is in ann.token"],
+    ),
     further(
         "jaco --server 10.0.0.1:7000,10.0.0.2:7000 --ca-cert home.crt --token-file ann.token status",
         &["hello/web"],
