@@ -17,6 +17,8 @@ pub struct LogLines {
     client: Client,
     request: v1::LogsRequest,
     answers: Option<Answers<v1::LogLine>>,
+    /// Whether there was a stream before: what it was about was there then.
+    was_there: bool,
     progress: Progress,
     backoff: Backoff,
 }
@@ -26,7 +28,8 @@ impl Client {
     #[must_use]
     pub fn log_lines(&self, request: v1::LogsRequest) -> LogLines {
         let (progress, backoff) = (Progress::default(), Backoff::new());
-        LogLines { client: self.clone(), request, answers: None, progress, backoff }
+        let client = self.clone();
+        LogLines { client, request, answers: None, was_there: false, progress, backoff }
     }
 }
 
@@ -41,7 +44,7 @@ impl LogLines {
                 Some(answers) => answers,
                 none => match self.client.logs(self.request.clone()).await {
                     Ok(answers) => none.insert(answers),
-                    Err(error) if self.progress.has_begun() && is_gone(&error) => return Ok(None),
+                    Err(error) if self.was_there && is_gone(&error) => return Ok(None),
                     Err(error) => return Err(error),
                 },
             };
@@ -59,7 +62,7 @@ impl LogLines {
                 Err(error) if self.request.follow && is_transient(&error, Connected::Before) => {}
                 Err(error) => return Err(error),
             }
-            self.answers = None;
+            (self.answers, self.was_there) = (None, true);
             self.progress.resume(&mut self.request);
             tokio::time::sleep(self.backoff.pause()).await;
         }
@@ -100,10 +103,6 @@ struct Progress {
 }
 
 impl Progress {
-    fn has_begun(&self) -> bool {
-        !self.returned.is_empty()
-    }
-
     /// Whether a line was not returned before. A message about missing lines, and a line without a time, always is.
     fn is_new(&mut self, line: &v1::LogLine) -> bool {
         if line.at_ms <= 0 {
@@ -167,7 +166,6 @@ mod tests {
         let mut progress = Progress::default();
         let mut request =
             v1::LogsRequest { follow: true, tail: 5, last: Some(5), ..Default::default() };
-        assert!(!progress.has_begun());
         progress.resume(&mut request);
         assert_eq!((request.last, request.since_ms), (Some(5), 0), "it asks as it did");
 

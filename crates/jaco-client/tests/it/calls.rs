@@ -267,3 +267,29 @@ async fn half_a_status_is_none() {
     let refused = place.client().read_status(v1::StatusRequest::default()).await.unwrap_err();
     assert_eq!(refused.code(), ErrorCode::CertificateInvalid);
 }
+
+/// Has a deployment for the first question after its logs, and no longer.
+struct Deleted(Mutex<u32>);
+
+impl Script for Deleted {
+    fn logs(&self, _: v1::LogsRequest, _: Option<&str>) -> Answer<Feed<v1::LogLine>> {
+        let mut asked = self.0.lock().unwrap();
+        *asked += 1;
+        match *asked {
+            1 => Ok(Feed::of(Vec::new())),
+            _ => Err(Rejection::new(ErrorCode::DeploymentNotFound, "there is no deployment shop")),
+        }
+    }
+}
+
+/// R-CLI-6: what was followed and is deleted ends the lines, also if there was none; what was never there is an error.
+#[tokio::test]
+async fn followed_lines_end_with_what_they_are_of() {
+    let place = Place::new();
+    let _daemon = place.listen(Arc::new(Deleted(Mutex::new(0))));
+    let request = v1::LogsRequest { follow: true, ..Default::default() };
+    let client = place.client();
+    assert!(client.log_lines(request.clone()).next().await.unwrap().is_none());
+    let refused = client.log_lines(request).next().await.unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::DeploymentNotFound);
+}
